@@ -1,0 +1,275 @@
+"""The schema between `collector` and everything above it.
+
+A `FlowBatch` is one row per sampled packet, held as NumPy columns of fixed dtype. Each column has
+one value that means "absent"; nothing else does. `COLUMNS` is the one table of them.
+
+Absent values
+-------------
+``ABSENT_U32`` for 24- and 32-bit protocol fields that may legally be zero (QP, sequence, MSN,
+message length, immediate), ``ABSENT_U16`` for VLAN, ``ABSENT_U8`` for opcode and syndrome, zero for
+addresses, ports and sampling rate (0 = the exporter did not say).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+ABSENT_U8: Final = 0xFF
+ABSENT_U16: Final = 0xFFFF
+ABSENT_U32: Final = 0xFFFF_FFFF
+
+I64 = NDArray[np.int64]
+I32 = NDArray[np.int32]
+U64 = NDArray[np.uint64]
+U32 = NDArray[np.uint32]
+U16 = NDArray[np.uint16]
+U8 = NDArray[np.uint8]
+
+
+class TimeBasis(IntEnum):
+    """What `time_ns` rests on, best first."""
+
+    EXPORTER = 0
+    INTERPOLATED = 1
+    ARRIVAL = 2
+
+
+class PortState(IntEnum):
+    """What an interface field says; only SINGLE names a port."""
+
+    UNKNOWN = 0
+    SINGLE = 1
+    DISCARDED = 2
+    MULTIPLE = 3
+    INTERNAL = 4
+
+
+class Transport(IntEnum):
+    """The transport found in the sampled header."""
+
+    OTHER = 0
+    TCP = 1
+    UDP = 2
+    ROCEV2 = 3
+    ROCEV1 = 4
+
+
+class HeaderState(IntEnum):
+    """How far the sampled header could be read."""
+
+    COMPLETE = 0
+    NOT_IP = 1
+    TRUNCATED_NETWORK = 2
+    TRUNCATED_TRANSPORT = 3
+    FRAGMENT = 4
+
+
+class Mark(IntEnum):
+    """Bits of the `marks` column."""
+
+    ACK = 1
+    NAK = 2
+    CNP = 4
+    FECN = 8
+    BECN = 16
+
+
+COLUMNS: Final[dict[str, np.dtype[np.generic]]] = {
+    name: np.dtype(kind)
+    for name, kind in {
+        "time_ns": "i8",  # event time, ns since the epoch (upper bound where time_basis is ARRIVAL)
+        "time_min_ns": "i8",  # lower bound of the event time; equals time_ns where the exporter stamps
+        "time_basis": "u1",  # TimeBasis
+        "exporter": "i4",  # index into Telemetry.exporters
+        "source_id": "u4",  # sFlow data source index (ifIndex) the sampler sits on
+        "input": "u4",  # ifIndex; a port only where input_state is SINGLE
+        "input_state": "u1",  # PortState
+        "output": "u4",  # ifIndex, discard reason or port count, by output_state
+        "output_state": "u1",  # PortState
+        "direction": "u1",  # 0 unknown, 1 received at source_id, 2 sent from source_id
+        "sampling_rate": "u4",  # 1 in N; 0 = unknown
+        "frame_bytes": "u4",  # length of the frame on the wire
+        "ttl": "u1",
+        "src_hi": "u8",  # source address, upper 64 bits (IPv4 mapped: 0)
+        "src_lo": "u8",  # lower 64 bits (IPv4: 0x0000ffff_aabbccdd)
+        "dst_hi": "u8",
+        "dst_lo": "u8",
+        "protocol": "u1",  # IP protocol number
+        "src_port": "u2",
+        "dst_port": "u2",
+        "dscp": "u1",
+        "ecn": "u1",
+        "vlan": "u2",  # outermost VLAN id; ABSENT_U16 = untagged
+        "vni": "u4",  # tenant network; ABSENT_U32 = none
+        "transport": "u1",  # Transport
+        "header_state": "u1",  # HeaderState
+        "opcode": "u1",  # BTH opcode; ABSENT_U8 = no BTH
+        "dest_qp": "u4",  # BTH destination QP
+        "seq": "u4",  # BTH PSN (24 bits) or TCP sequence number (32 bits)
+        "ack_seq": "u4",  # TCP acknowledgement number
+        "msn": "u4",  # AETH message sequence number
+        "syndrome": "u1",  # AETH syndrome
+        "message_bytes": "u4",  # RETH DMA length
+        "immediate": "u4",
+        "tcp_flags": "u1",
+        "payload_bytes": "u4",  # transport payload: TCP data, or RoCE data without BTH, ETHs, pad and ICRC
+        "marks": "u1",  # Mark bits
+    }.items()
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FlowBatch:
+    """Sampled packets as columns; all columns have the same length.
+
+    Dtypes, units and the meaning of "absent" stand in `COLUMNS`.
+    """
+
+    time_ns: I64
+    time_min_ns: I64
+    time_basis: U8
+    exporter: I32
+    source_id: U32
+    input: U32
+    input_state: U8
+    output: U32
+    output_state: U8
+    direction: U8
+    sampling_rate: U32
+    frame_bytes: U32
+    ttl: U8
+    src_hi: U64
+    src_lo: U64
+    dst_hi: U64
+    dst_lo: U64
+    protocol: U8
+    src_port: U16
+    dst_port: U16
+    dscp: U8
+    ecn: U8
+    vlan: U16
+    vni: U32
+    transport: U8
+    header_state: U8
+    opcode: U8
+    dest_qp: U32
+    seq: U32
+    ack_seq: U32
+    msn: U32
+    syndrome: U8
+    message_bytes: U32
+    immediate: U32
+    tcp_flags: U8
+    payload_bytes: U32
+    marks: U8
+
+    def __len__(self) -> int:
+        return len(self.time_ns)
+
+    @classmethod
+    def empty(cls, rows: int = 0) -> Self:
+        """A batch of `rows` zeroed rows, to be filled in place by a decoder."""
+        return cls(**{name: np.zeros(rows, kind) for name, kind in COLUMNS.items()})
+
+    def take(self, index: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Self:
+        """Rows by index, mask or slice, in that order."""
+        return type(self)(**{name: getattr(self, name)[index] for name in COLUMNS})
+
+    @classmethod
+    def concat(cls, batches: list[Self]) -> Self:
+        """One batch of all rows, in the order given."""
+        if not batches:
+            return cls.empty()
+        return cls(
+            **{name: np.concatenate([getattr(b, name) for b in batches]) for name in COLUMNS}
+        )
+
+
+COUNTER_COLUMNS: Final[dict[str, np.dtype[np.generic]]] = {
+    name: np.dtype(kind)
+    for name, kind in {
+        "time_ns": "i8",  # arrival of the datagram
+        "exporter": "i4",
+        "ifindex": "u4",
+        "speed_bps": "u8",
+        "status": "u4",  # bit 0 admin up, bit 1 oper up
+        "in_octets": "u8",
+        "in_ucast_pkts": "u4",
+        "in_discards": "u4",
+        "in_errors": "u4",
+        "out_octets": "u8",
+        "out_ucast_pkts": "u4",
+        "out_discards": "u4",
+        "out_errors": "u4",
+    }.items()
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CounterBatch:
+    """Generic interface counters (sFlow counters_generic, 0:1) as columns."""
+
+    time_ns: I64
+    exporter: I32
+    ifindex: U32
+    speed_bps: U64
+    status: U32
+    in_octets: U64
+    in_ucast_pkts: U32
+    in_discards: U32
+    in_errors: U32
+    out_octets: U64
+    out_ucast_pkts: U32
+    out_discards: U32
+    out_errors: U32
+
+    def __len__(self) -> int:
+        return len(self.time_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeError:
+    """Something that could not be read; `count` of the same kind in a row of one source."""
+
+    exporter: str | None
+    file: str | None
+    offset: int | None
+    reason: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ExporterHealth:
+    """One exporter, (agent, sub-agent), as seen in the window."""
+
+    agent: str
+    sub_agent: int
+    protocol: str  # "sflow5"
+    datagrams: int
+    flow_samples: int
+    counter_samples: int
+    lost_datagrams: int
+    decode_errors: int
+    sampling_rates: tuple[int, ...]
+    time_basis: TimeBasis
+    state: str  # "ok" | "counters_only" | "rate_unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Telemetry:
+    """All that was read from one window's captures."""
+
+    flows: FlowBatch
+    counters: CounterBatch
+    exporters: tuple[ExporterHealth, ...]
+    errors: tuple[DecodeError, ...]
+    datagrams: int
+    flow_samples: int
+    counter_samples: int
+    lost_datagrams: int
+    decode_errors: int
