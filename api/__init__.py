@@ -1,1 +1,1 @@
-
+"""The outermost layer: the contract, reports and the command line."""

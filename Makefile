@@ -1,0 +1,50 @@
+# make demo | test | check: each makes .venv by itself.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+SEED ?= 1
+SCENARIO ?= tp8_pp4_dp8
+LEVEL ?= rich
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ringscope-ready
+export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/numba-cache
+
+.PHONY: demo test check format lock clean
+
+demo: $(STAMP)
+	$(BIN)/python -m bench.demo $(SCENARIO) --seed $(SEED) --level $(LEVEL)
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -q -n auto
+
+check: $(STAMP)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+# A fresh environment from pyproject.toml alone; what pip picks becomes constraints.txt.
+lock:
+	rm -rf $(VENV)/lock
+	$(PYTHON) -m venv $(VENV)/lock
+	$(VENV)/lock/bin/pip install -q -e '.[dev]'
+	{ echo '# Every package of an environment made by `pip install -e .[dev]`, pinned; made by `make lock`.'; \
+	  $(VENV)/lock/bin/pip freeze --exclude-editable; } > constraints.txt
+	rm -rf $(VENV)/lock
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+
+$(STAMP): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "no python3 found: apt-get install python3" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "ringscope needs Python 3.11 or newer; $(PYTHON) is `$(PYTHON) -V 2>&1`" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  { echo "Python's venv module is missing: apt-get install python3-venv" >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@

@@ -1,0 +1,317 @@
+"""The one contract: results as the JSON documents of `docs/schema/result.schema.json`."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from api.errors import ContractViolation
+from collector.schema import ABSENT_U8, ABSENT_U32, ExporterHealth, FlowBatch, Telemetry
+from patterns.result import (
+    Algorithm,
+    Analysis,
+    Anomaly,
+    Claim,
+    EdgeVolume,
+    Group,
+    Iteration,
+    JobResult,
+    Parallelism,
+    Rank,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jsonschema import Draft202012Validator
+
+SCHEMA_VERSION: Final = 1
+_NS_PER_S: Final = 1_000_000_000
+
+Document = dict[str, Any]
+
+
+def schema() -> Document:
+    """The JSON Schema of the contract, as it is installed with the package."""
+    text = files("api").joinpath("result.schema.json").read_text(encoding="utf-8")
+    loaded: Document = json.loads(text)
+    return loaded
+
+
+def validate(document: object, *, strict: bool = False) -> None:
+    """Check a document against the contract.
+
+    Parameters
+    ----------
+    document
+        A parsed JSON document: a truth or a result.
+    strict
+        Ask for everything that a result has, and for nothing that only a truth has.
+
+    Raises
+    ------
+    ContractViolation
+        With the place and reason of the most telling violation.
+    """
+    from jsonschema.exceptions import best_match
+
+    error = best_match(_validator(strict).iter_errors(document))
+    if error is not None:
+        raise ContractViolation(error.json_path, error.message)
+
+
+@cache
+def _validator(strict: bool) -> Draft202012Validator:
+    from jsonschema import Draft202012Validator
+
+    whole = schema()
+    if strict:
+        whole = {**whole, "$ref": "#/$defs/result"}
+    return Draft202012Validator(whole)
+
+
+def rfc3339(time_ns: int) -> str:
+    """A time in ns since the epoch as RFC 3339 in UTC with nanoseconds.
+
+    Examples
+    --------
+    >>> rfc3339(1_796_041_140_449_747_801)
+    '2026-11-30T12:19:00.449747801Z'
+    """
+    seconds, ns = divmod(int(time_ns), _NS_PER_S)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{ns:09d}Z"
+
+
+def to_contract(analysis: Analysis, telemetry: Telemetry) -> Document:
+    """The result document of one window.
+
+    Parameters
+    ----------
+    analysis
+        What `patterns` says of the window.
+    telemetry
+        What `collector` read in it.
+
+    Returns
+    -------
+    dict
+        Holds only JSON types; fits `validate(..., strict=True)`. Volumes are whole bytes.
+    """
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "window": {
+            "start": rfc3339(analysis.window_start_ns),
+            "end": rfc3339(analysis.window_end_ns),
+        },
+        "telemetry": _telemetry(telemetry),
+        "jobs": [_job(job) for job in analysis.jobs],
+        "unassigned": {
+            "bytes": round(analysis.unassigned.bytes),
+            "endpoints": list(analysis.unassigned.endpoints),
+            "by_class": {
+                name: round(volume) for name, volume in analysis.unassigned.by_class.items()
+            },
+        },
+    }
+
+
+def _telemetry(telemetry: Telemetry) -> Document:
+    return {
+        "datagrams": telemetry.datagrams,
+        "flow_samples": telemetry.flow_samples,
+        "flow_records": 0,  # no flow-record protocol is read yet
+        "counter_samples": telemetry.counter_samples,
+        "lost_datagrams": telemetry.lost_datagrams,
+        "decode_errors": telemetry.decode_errors,
+        "errors": [
+            {
+                "exporter": error.exporter,
+                "file": error.file,
+                "offset": error.offset,
+                "reason": error.reason,
+                "count": error.count,
+            }
+            for error in telemetry.errors
+        ],
+        "exporters": [_exporter(exporter) for exporter in telemetry.exporters],
+        "roce": _roce(telemetry.flows),
+    }
+
+
+def _exporter(exporter: ExporterHealth) -> Document:
+    return {
+        "agent": exporter.agent,
+        "sub_agent": exporter.sub_agent,
+        "protocol": exporter.protocol,
+        "datagrams": exporter.datagrams,
+        "flow_samples": exporter.flow_samples,
+        "counter_samples": exporter.counter_samples,
+        "sampling_rates": list(exporter.sampling_rates),
+        "time_basis": exporter.time_basis.name.lower(),
+        "clock_offset_s": None,  # not measured yet
+        "lost_datagrams": exporter.lost_datagrams,
+        "decode_errors": exporter.decode_errors,
+        "state": exporter.state,
+    }
+
+
+def _roce(flows: FlowBatch) -> Document:
+    codes, counts = np.unique(flows.opcode[flows.opcode != ABSENT_U8], return_counts=True)
+    has_qp = flows.dest_qp != ABSENT_U32
+    pairs = np.unique(
+        np.column_stack(
+            [
+                flows.dst_hi[has_qp],
+                flows.dst_lo[has_qp],
+                flows.vni[has_qp].astype(np.uint64),
+                flows.dest_qp[has_qp].astype(np.uint64),
+            ]
+        ),
+        axis=0,
+    )
+    return {
+        "opcodes": {
+            f"0x{code:02x}": count
+            for code, count in zip(codes.tolist(), counts.tolist(), strict=True)
+        },
+        "queue_pairs": len(pairs),
+    }
+
+
+def _job(job: JobResult) -> Document:
+    return {
+        "id": job.id,
+        "name": job.name,
+        "user": job.user,
+        "source": job.source,
+        "status": job.status,
+        "contradictions": list(job.contradictions),
+        "hosts": list(job.hosts),
+        "endpoints": list(job.endpoints),
+        "started_at": _time_or_none(job.started_at_ns),
+        "ended_at": _time_or_none(job.ended_at_ns),
+        "confidence": job.confidence,
+        "evidence": _claims(job.evidence),
+        "parallelism": _parallelism(job.parallelism),
+        "groups": [_group(group) for group in job.groups],
+        "ranks": [_rank(rank) for rank in job.ranks],
+        "edges": [_edge(edge) for edge in job.edges],
+        "period_s": job.period_s,
+        "period_ci_s": None if job.period_ci_s is None else list(job.period_ci_s),
+        "iterations": [_iteration(iteration) for iteration in job.iterations],
+        "anomalies": [_anomaly(anomaly) for anomaly in job.anomalies],
+    }
+
+
+def _parallelism(sizes: Parallelism) -> Document:
+    return {
+        "dp": sizes.dp,
+        "tp": sizes.tp,
+        "pp": sizes.pp,
+        "cp": sizes.cp,
+        "ep": sizes.ep,
+        "candidates": [dict(candidate) for candidate in sizes.candidates],
+        "basis": dict(sizes.basis),
+        "confidence": sizes.confidence,
+    }
+
+
+def _group(group: Group) -> Document:
+    return {
+        "id": group.id,
+        "kind": group.kind,
+        "members": list(group.members),
+        "edges": [list(edge) for edge in group.edges],
+        "bytes_per_iteration": _bytes_or_none(group.bytes_per_iteration),
+        "collective": group.collective,
+        "algorithm": group.algorithm,
+        "algorithms": [_algorithm(algorithm) for algorithm in group.algorithms],
+        "confidence": group.confidence,
+        "evidence": _claims(group.evidence),
+    }
+
+
+def _algorithm(algorithm: Algorithm) -> Document:
+    return {
+        "algorithm": algorithm.algorithm,
+        "variant": algorithm.variant,
+        "collective": algorithm.collective,
+        "share": algorithm.share,
+        "channels": [
+            {
+                "order": None if channel.order is None else list(channel.order),
+                "parent": None if channel.parent is None else dict(channel.parent),
+                "edges": [list(edge) for edge in channel.edges],
+            }
+            for channel in algorithm.channels
+        ],
+    }
+
+
+def _rank(rank: Rank) -> Document:
+    return {
+        "endpoint": rank.endpoint,
+        "host": rank.host,
+        "coordinates": dict(rank.coordinates),
+        "lag_s": rank.lag_s,
+        "phases": dict(rank.phases),
+    }
+
+
+def _edge(edge: EdgeVolume) -> Document:
+    return {
+        "src": edge.src,
+        "dst": edge.dst,
+        "bytes": round(edge.bytes),
+        "wire_bytes": round(edge.wire_bytes),
+        "bytes_by_count": round(edge.bytes_by_count),
+        "samples": edge.samples,
+        "retransmitted_samples": edge.retransmitted_samples,
+    }
+
+
+def _iteration(iteration: Iteration) -> Document:
+    return {
+        "index": iteration.index,
+        "start": rfc3339(iteration.start_ns),
+        "end": rfc3339(iteration.end_ns),
+        "duration_s": iteration.duration_s,
+        "bytes": _bytes_or_none(iteration.bytes),
+        "complete": iteration.complete,
+        "final": iteration.final,
+    }
+
+
+def _anomaly(anomaly: Anomaly) -> Document:
+    return {
+        "id": anomaly.id,
+        "kind": anomaly.kind,
+        "severity": anomaly.severity,
+        "start": rfc3339(anomaly.start_ns),
+        "end": _time_or_none(anomaly.end_ns),
+        "verdict": anomaly.verdict,
+        "subjects": [{"type": subject.type, "id": subject.id} for subject in anomaly.subjects],
+        "summary": anomaly.summary,
+        "evidence": dict(anomaly.evidence),
+        "confidence": anomaly.confidence,
+    }
+
+
+def _claims(claims: Mapping[str, Claim]) -> Document:
+    return {
+        name: {"confidence": claim.confidence, "basis": claim.basis, "samples": claim.samples}
+        for name, claim in claims.items()
+    }
+
+
+def _time_or_none(time_ns: int | None) -> str | None:
+    return None if time_ns is None else rfc3339(time_ns)
+
+
+def _bytes_or_none(volume: float | None) -> int | None:
+    return None if volume is None else round(volume)

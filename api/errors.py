@@ -1,0 +1,38 @@
+"""Errors of this package.
+
+ApiError
+├── NothingToAnalyze     no capture held a single datagram
+├── OutputFailed         the result could not be written
+└── ContractViolation    a document is not what the schema says
+"""
+
+from __future__ import annotations
+
+
+class ApiError(Exception):
+    """Base of all errors that `api` raises itself."""
+
+
+class NothingToAnalyze(ApiError):
+    """Nothing in the given captures could be analysed."""
+
+
+class OutputFailed(ApiError):
+    """The result could not be written; no partial output exists."""
+
+
+class ContractViolation(ApiError):
+    """A document does not fit the schema.
+
+    Parameters
+    ----------
+    where
+        JSON path of the first offending value, as "$.jobs[0].period_s".
+    reason
+        What the schema wanted.
+    """
+
+    def __init__(self, where: str, reason: str) -> None:
+        super().__init__(f"{where}: {reason}")
+        self.where = where
+        self.reason = reason
