@@ -1,0 +1,201 @@
+"""How right `ringscope analyze` is: scenarios, seeds and a level against their truth.
+
+    python bench/accuracy.py --level rich --seeds 1-3
+
+Makes each capture (or takes it from the cache), analyses it in a process of its own, validates the
+result, scores it and prints the tables. Exits with 1 where a threshold is missed: for rich
+captures any of `bench.judge.judge`, for the others only a wrong claim with confidence of 0.9 or
+more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+if __package__ in (None, ""):
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from jsonschema import Draft202012Validator
+from rich.console import Console
+from rich.progress import Progress
+
+from bench.captures import ROOT, Capture, CaptureFailed, capture
+from bench.compare import Document
+from bench.judge import Shortfall, judge, overconfident, summarise
+from bench.measure import Run, run_measured
+from bench.score import Score, score
+from bench.tables import Row, accuracy_table, claims_table, reliability_table, shortfall_table
+
+SCENARIOS: Final = (
+    "dp_ring",
+    "dp_tree",
+    "dp_zero1",
+    "tp8_pp4_dp8",
+    "two_jobs",
+    "storage_only",
+    "every_hop",
+    "no_timestamps",
+)
+LEVELS: Final = ("rich", "normal", "starved")
+SCHEMA: Final = ROOT / "docs" / "schema" / "result.schema.json"
+# Wrong claims are listed from here on: those that nearly are confident errors.
+LISTED: Final = 0.8
+
+
+class AnalysisFailed(Exception):
+    """`analyze` exited with an error or wrote nothing."""
+
+
+class InvalidDocument(Exception):
+    """A document that does not follow the schema; the text names the place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One capture, scored, or why it could not be."""
+
+    capture: tuple[str, int]
+    score: Score | None
+    run: Run | None
+    failure: str | None
+
+
+def analyse(pcaps: Sequence[Path], inventory: Path) -> tuple[dict[str, Any], Run]:
+    """The result document of `ringscope analyze` in a process of its own, and what it took.
+
+    Raises
+    ------
+    AnalysisFailed
+        The command failed.
+    InvalidDocument
+        Its result does not follow the schema.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        output = Path(scratch) / "result.json"
+        command = [sys.executable, "-m", "api", "analyze", *map(str, pcaps)]
+        command += ["--inventory", str(inventory), "--format", "json", "--output", str(output)]
+        run = run_measured(command, ROOT)
+        if run.code or not output.is_file():
+            raise AnalysisFailed(f"exit code {run.code}: " + run.errors[-2000:])
+        result: dict[str, Any] = json.loads(output.read_text())
+    check(result, "result")
+    return result, run
+
+
+@lru_cache
+def validator(form: str) -> Draft202012Validator:
+    """Validator of one of the schema's forms: "result", or "document" that truths follow too."""
+    schema = json.loads(SCHEMA.read_text())
+    return Draft202012Validator({**schema, "$ref": f"#/$defs/{form}"})
+
+
+def check(document: Document, form: str) -> None:
+    """Raise InvalidDocument where `document` does not follow this form of the schema."""
+    error = next(iter(validator(form).iter_errors(document)), None)
+    if error:
+        raise InvalidDocument(f"not a valid {form}: {error.json_path}: {error.message[:500]}")
+
+
+def measure(scenario: str, seed: int, level: str, thinned: int) -> Outcome:
+    """Make, analyse and score one capture."""
+    try:
+        made: Capture = capture(scenario, seed, level, thinned)
+        truth = json.loads(made.truth.read_text())
+        check(truth, "document")
+        result, run = analyse([made.pcap], made.inventory)
+    except (CaptureFailed, AnalysisFailed, InvalidDocument) as error:
+        return Outcome((scenario, seed), None, None, str(error))
+    return Outcome((scenario, seed), score(truth, result), run, None)
+
+
+def measure_all(
+    wanted: Sequence[tuple[str, int]], level: str, thinned: int, jobs: int, console: Console
+) -> list[Outcome]:
+    """Measure (scenario, seed) pairs, `jobs` at a time, in the order given."""
+    with (
+        Progress(console=console, transient=True, disable=not console.is_terminal) as progress,
+        ThreadPoolExecutor(jobs) as pool,
+    ):
+        task = progress.add_task(level, total=len(wanted))
+        step: Callable[[object], None] = lambda _: progress.advance(task)  # noqa: E731
+        futures = [pool.submit(measure, name, seed, level, thinned) for name, seed in wanted]
+        for future in futures:
+            future.add_done_callback(step)
+        return [future.result() for future in futures]
+
+
+def seed_range(text: str) -> list[int]:
+    """Seeds of ``1-3,7``: ranges and single numbers, ascending as given."""
+    seeds: list[int] = []
+    for part in text.split(","):
+        low, _, high = part.partition("-")
+        try:
+            seeds += range(int(low), int(high or low) + 1)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"no seeds: {text!r} (as in 1-3 or 1,5)") from None
+    if not seeds:
+        raise argparse.ArgumentTypeError(f"no seeds: {text!r} (as in 1-3 or 1,5)")
+    return seeds
+
+
+def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--level", choices=LEVELS, default="rich")
+    parser.add_argument("--seeds", type=seed_range, default=seed_range("1-3"), help="1-3 or 1,5")
+    parser.add_argument("--scenarios", default=",".join(SCENARIOS), help="names, with commas")
+    parser.add_argument("--jobs", type=int, default=1, help="captures at a time")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all scores here")
+    parser.add_argument("--thin", type=int, default=1, metavar="K", help="keep one sample in K")
+    chosen = parser.parse_args(argv)
+    if chosen.jobs < 1 or chosen.thin < 1:
+        parser.error("--jobs and --thin are 1 or more")
+    return chosen
+
+
+def report(outcomes: Sequence[Outcome], level: str, thinned: int, console: Console) -> bool:
+    """Print all tables; True where every threshold is met."""
+    rows = [Row(o.score, o.run) for o in outcomes if o.score]
+    scores = [row.score for row in rows]
+    missed = [
+        Shortfall("the capture can be analysed", *o.capture, o.failure)
+        for o in outcomes
+        if o.failure
+    ]
+    if scores:
+        total = summarise(scores)
+        title = f"Accuracy, {level}" + (f", one sample in {thinned} kept" if thinned > 1 else "")
+        console.print(accuracy_table([*rows, Row(total, None)], title))
+        console.print(reliability_table(total.claims))
+        console.print(claims_table(scores, LISTED))
+        strict = level == "rich" and thinned == 1
+        missed += judge(scores) if strict else [s for one in scores for s in overconfident(one)]
+    console.print(shortfall_table(missed))
+    console.print("FAILED" if missed else "passed", f"({len(outcomes)} captures)")
+    return not missed
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the benchmark; the exit code."""
+    chosen = arguments(argv)
+    on_terminal = sys.stdout.isatty()
+    console = Console(width=None if on_terminal else 320, soft_wrap=not on_terminal)
+    wanted = [(name, seed) for name in chosen.scenarios.split(",") for seed in chosen.seeds]
+    outcomes = measure_all(wanted, chosen.level, chosen.thin, chosen.jobs, Console(stderr=True))
+    if chosen.json:
+        document = [asdict(outcome) for outcome in outcomes]
+        chosen.json.write_text(json.dumps(document, indent=1, default=lambda o: o.value) + "\n")
+    return 0 if report(outcomes, chosen.level, chosen.thin, console) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
