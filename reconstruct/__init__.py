@@ -1,1 +1,1 @@
-
+"""From sampled packets to jobs: progress, edges, jobs, rhythm."""

@@ -1,0 +1,134 @@
+"""Volume and rhythm of every connection of a job: how much per iteration, and when in it.
+
+`Flow` rows are what `patterns` reads. The volume is the slope of sequence progress against the
+job's own clock, turns + share of the turn's samples gone by, so it needs no sample at a turn's
+very ends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconstruct.activity import prompt
+from reconstruct.bins import I32, I64, Progress
+from reconstruct.jobs import Candidate
+
+PHASES: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Flows:
+    """The connections of a job, one row each.
+
+    Parameters
+    ----------
+    connection, src, dst : int32[f]
+        Ids in the window's `Progress`.
+    bytes_per_turn : float64[f]
+        Payload per iteration by sequence progress; nan where fewer than two samples tell.
+    error : float64[f]
+        Its relative standard error.
+    samples : int64[f]
+        Samples inside the turns.
+    recurring : float64[f]
+        Turns with a sample, over those expected of as many samples spread evenly.
+    phases : float64[f, PHASES]
+        Samples by phase of the turn.
+    classes : int64[f, classes]
+        Canonical message lengths read, see `bins.CLASS_NAMES`.
+    mean_message_bytes : float64[f]
+        By acknowledgements, nan where unknown.
+    """
+
+    connection: I32
+    src: I32
+    dst: I32
+    bytes_per_turn: NDArray[np.float64]
+    error: NDArray[np.float64]
+    samples: I64
+    recurring: NDArray[np.float64]
+    phases: NDArray[np.float64]
+    classes: I64
+    mean_message_bytes: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.connection)
+
+
+def measure(progress: Progress, job: Candidate) -> Flows:
+    """Volume per turn, phases and message lengths of each connection of a job."""
+    bins, connections = progress.bins, progress.connections
+    count = len(job.connections)
+    row_of = np.full(len(connections), -1, np.int64)
+    row_of[job.connections] = np.arange(count)
+    rows = np.flatnonzero(row_of[bins.connection] >= 0)
+    time = bins.last_ns[rows]
+    turn = np.searchsorted(job.turns_ns, time, "right") - 1
+    inside = (turn >= 0) & (turn < len(job.turns_ns) - 1)
+    rows, time, turn = rows[inside], time[inside], turn[inside]
+    owner = row_of[bins.connection[rows]]
+    weight = bins.samples[rows].astype(np.float64)
+    length = np.diff(job.turns_ns)
+    phase = (time - job.turns_ns[turn]) / length[turn]
+    sharp = prompt(bins)[rows]
+    slot = np.minimum((phase * PHASES).astype(np.int64), PHASES - 1)
+    phases = np.zeros((count, PHASES))
+    np.add.at(phases, (owner[sharp], slot[sharp]), weight[sharp])
+    clock = turn + _share_gone_by(phases.sum(axis=0), phase)
+    volume, error = _slope(owner, clock, bins.last_seq[rows], count)
+    samples = np.bincount(owner, weight, count).astype(np.int64)
+    turns = len(length)
+    seen = np.unique(owner * turns + turn) // turns
+    expected = turns * (1 - (1 - 1 / turns) ** samples)
+    at = job.connections
+    return Flows(
+        connection=at,
+        src=connections.src[at],
+        dst=connections.dst[at],
+        bytes_per_turn=volume * connections.unit_bytes[at],
+        error=error,
+        samples=samples,
+        recurring=np.bincount(seen, minlength=count) / np.maximum(expected, 1e-9),
+        phases=phases,
+        classes=connections.message_classes[at],
+        mean_message_bytes=connections.mean_message_bytes[at],
+    )
+
+
+def _share_gone_by(
+    profile: NDArray[np.float64], phase: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Share of a turn's samples before each phase; float64, 0 to 1."""
+    total = max(1.0, float(profile.sum()))
+    gone = np.concatenate([[0.0], np.cumsum(profile) / total])
+    return np.asarray(np.interp(phase, np.linspace(0, 1, len(gone)), gone))
+
+
+def _slope(
+    owner: NDArray[np.int64],
+    clock: NDArray[np.float64],
+    position: NDArray[np.int64],
+    count: int,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Least-squares slope of position over clock per owner, and its relative standard error."""
+    n = np.bincount(owner, minlength=count).astype(np.float64)
+    base = np.zeros(count)
+    first = np.unique(owner, return_index=True)
+    base[first[0]] = position[first[1]]
+    y = position - base[owner]  # keeps the sums small: positions may be large
+    sx, sy = np.bincount(owner, clock, count), np.bincount(owner, y, count)
+    mean_x, mean_y = sx / np.maximum(n, 1), sy / np.maximum(n, 1)
+    dx, dy = clock - mean_x[owner], y - mean_y[owner]
+    sxx = np.bincount(owner, dx * dx, count)
+    sxy = np.bincount(owner, dx * dy, count)
+    syy = np.bincount(owner, dy * dy, count)
+    told = (n >= 2) & (sxx > 0)
+    slope = np.where(told, sxy / np.where(told, sxx, 1), np.nan)
+    rest = np.maximum(syy - np.where(told, slope, 0) * sxy, 0)
+    spread = np.sqrt(rest / np.maximum(n - 2, 1) / np.where(told, sxx, 1))
+    error = np.where(told & (n > 2) & (slope > 0), spread / np.where(slope > 0, slope, 1), np.inf)
+    return slope, error

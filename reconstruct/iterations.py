@@ -1,0 +1,125 @@
+"""Provisional iterations: where each turn of a job's cycle begins.
+
+A template of the cycle is learned from the signal itself and followed from turn to turn, so that
+a step time that wanders does not smear it. The cut lies in the longest pause; `patterns.timeline`
+moves it to where roles say that an iteration ends.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter1d
+
+REACH: Final = 0.25  # one turn may be shorter or longer than the period by this share
+ROUNDS: Final = 3
+TEMPLATE_BINS: Final = 200
+STIFFNESS: Final = 0.15  # weight of "as long as the period" against "looks like the template"
+
+
+def follow_cycle(
+    time_ns: NDArray[np.int64], weight: NDArray[np.float64], period_s: float
+) -> NDArray[np.int64]:
+    """Start of every turn of the cycle.
+
+    Parameters
+    ----------
+    time_ns : int64[n]
+        Sample times, sorted.
+    weight : float64[n]
+    period_s : float
+        As found by `reconstruct.period`; the true one may wander by `REACH`.
+
+    Returns
+    -------
+    int64[k]
+        Times in the middle of the longest pause between turns, ascending; turn i runs from
+        entry i to entry i + 1. Empty where fewer than two turns fit.
+    """
+    if len(time_ns) < 2:
+        return np.zeros(0, np.int64)
+    step_ns = period_s * 1e9 / TEMPLATE_BINS
+    start = int(time_ns[0] - period_s * 1e9)
+    slot = ((time_ns - start) / step_ns).astype(np.int64)
+    signal = np.bincount(slot, weight, int(slot[-1]) + TEMPLATE_BINS + 1)
+    signal = gaussian_filter1d(signal, 1.0)
+    turns = np.arange(TEMPLATE_BINS, len(signal) - TEMPLATE_BINS, TEMPLATE_BINS)
+    template = _template(signal, turns[len(turns) // 2 : len(turns) // 2 + 1])
+    for _ in range(ROUNDS):
+        turns = _track(_match(signal, template))
+        template = _template(signal, turns)
+    cut = _longest_pause(template)
+    edges = turns + cut
+    if cut > TEMPLATE_BINS // 2:
+        edges = edges - TEMPLATE_BINS
+    edges = np.append(edges, edges[-1] + TEMPLATE_BINS) if len(edges) else edges
+    moments = start + (edges * step_ns).astype(np.int64)
+    active = (moments > time_ns[0] - period_s * 1e9) & (moments < time_ns[-1] + period_s * 1e9)
+    return np.asarray(moments[active], np.int64)
+
+
+def _template(signal: NDArray[np.float64], turns: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Mean of the signal over the turns, centred and of unit length; float64[TEMPLATE_BINS]."""
+    whole = turns[(turns >= 0) & (turns + TEMPLATE_BINS <= len(signal))]
+    rows = signal[whole[:, None] + np.arange(TEMPLATE_BINS)]
+    # The root keeps one tall burst from drowning everything else that marks the phase.
+    mean = np.sqrt(rows.mean(axis=0))
+    mean -= mean.mean()
+    length = np.linalg.norm(mean)
+    return np.asarray(mean / length if length > 0 else mean)
+
+
+def _match(signal: NDArray[np.float64], template: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Likeness of the signal from each bin on to the template, about -1 to 1."""
+    root = np.sqrt(signal)
+    dots = np.correlate(root, template, "valid")
+    ones = np.ones(TEMPLATE_BINS)
+    mean = np.convolve(root, ones, "valid") / TEMPLATE_BINS
+    square = np.convolve(signal, ones, "valid")
+    spread = np.sqrt(np.maximum(square - TEMPLATE_BINS * mean**2, 0))
+    typical = np.median(spread[spread > 0]) if (spread > 0).any() else 1.0
+    return np.asarray(dots / np.maximum(spread, 0.5 * typical))
+
+
+def _track(match: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The chain of turns with the best total likeness, each about one period after the last.
+
+    Dynamic programming over the place of each turn; a turn's length may differ from the template's
+    by `REACH` at a price of `STIFFNESS` times the squared deviation over REACH.
+    """
+    n = len(match)
+    reach = int(REACH * TEMPLATE_BINS)
+    offsets = np.arange(TEMPLATE_BINS - reach, TEMPLATE_BINS + reach + 1)
+    price = STIFFNESS * ((offsets - TEMPLATE_BINS) / reach) ** 2
+    total = np.array(match)
+    back = np.full(n, -1, np.int64)
+    shortest = int(offsets[0])
+    # A turn looks back only at places at least `shortest` before it, so a block is one step.
+    for block in range(shortest, n, shortest):
+        here = np.arange(block, min(block + shortest, n))
+        before = here[:, None] - offsets
+        value = np.where(before >= 0, total[np.maximum(before, 0)] - price, -np.inf)
+        pick = value.argmax(axis=1)
+        gain = value[np.arange(len(here)), pick]
+        better = gain > 0
+        total[here] = match[here] + np.where(better, gain, 0)
+        back[here] = np.where(better, before[np.arange(len(here)), pick], -1)
+    chain = [int(total.argmax())]
+    while back[chain[-1]] >= 0:
+        chain.append(int(back[chain[-1]]))
+    return np.array(chain[::-1], np.int64)
+
+
+def _longest_pause(template: NDArray[np.float64]) -> int:
+    """Middle of the longest circular run of low activity in the template, as a bin."""
+    quiet = template <= template.min() + 0.15 * (template.max() - template.min())
+    doubled = np.concatenate([quiet, quiet])
+    best_length, best_end, length = 0, 0, 0
+    for i, low in enumerate(doubled):
+        length = length + 1 if low else 0
+        if length > best_length:
+            best_length, best_end = length, i
+    best_length = min(best_length, TEMPLATE_BINS)
+    return int((best_end - best_length // 2) % TEMPLATE_BINS)

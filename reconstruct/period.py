@@ -1,0 +1,132 @@
+"""The period of a job: how long one turn of its cycle takes.
+
+The signal is the job's samples, pooled over all its edges: every rank repeats the same cycle, so
+a few points per port become a sharp comb together. The period is the shortest lag at which the
+signal resembles itself nearly as well as at the best one; micro-batches and layers resemble each
+other less than whole iterations do, because gradients are reduced once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.fft import irfft, next_fast_len, rfft
+from scipy.ndimage import gaussian_filter1d
+
+SHORTEST_S: Final = 0.1
+CYCLES: Final = 5  # a job repeats at least so often (the definition of a job)
+SMOOTHING_SHARE: Final = 0.03  # smooth by at most this share of the lag: keeps neighbours apart
+HARMONIC_SHARE: Final = 0.93  # a shorter lag this close to the best is the fundamental
+DIP_SHARE: Final = 0.6  # the signal must differ from itself between 0 and the period
+NOISE_SIGMAS: Final = 4.5  # a peak below this many standard deviations of the noise is none
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A period found in a signal.
+
+    Parameters
+    ----------
+    seconds : float
+    similarity : float
+        Autocorrelation at the period, 0 to 1, of the smoothed signal.
+    sigmas : float
+        How far that stands above what as many unrelated samples would give.
+    """
+
+    seconds: float
+    similarity: float
+    sigmas: float
+
+
+def find_period(activity: NDArray[np.float64], bin_s: float) -> Period | None:
+    """The period of an activity signal, or None where nothing stands out of the noise.
+
+    Parameters
+    ----------
+    activity : float64[n]
+        Samples (or bytes) per bin.
+    bin_s : float
+        Width of a bin in seconds.
+
+    Notes
+    -----
+    A lag is scored by the autocorrelation at several Gaussian smoothings, none wider than
+    `SMOOTHING_SHARE` of the lag, times sqrt(1 - lag / length): long lags rest on less overlap.
+    """
+    n = len(activity)
+    longest = n // CYCLES
+    shortest = max(2, int(SHORTEST_S / bin_s))
+    if longest <= shortest + 2 or not activity.any():
+        return None
+    lags = np.arange(longest + 1)
+    similarity = np.full(longest + 1, -np.inf)
+    sigma_of_lag = np.ones(longest + 1)
+    for width in _widths(longest):
+        smooth = gaussian_filter1d(activity, width) if width else activity
+        acf = autocorrelation(smooth, longest)
+        noise = 1.0 / np.sqrt(n / max(1.0, 2 * np.sqrt(np.pi) * width))
+        usable = (lags * SMOOTHING_SHARE >= width) & (acf > similarity)
+        similarity[usable] = acf[usable]
+        sigma_of_lag[usable] = noise
+    similarity = np.where(np.isfinite(similarity), similarity, 0.0)
+    score = similarity * np.sqrt(1 - lags / n)
+    peaks = _peaks(score, shortest)
+    peaks = peaks[similarity[peaks] > NOISE_SIGMAS * sigma_of_lag[peaks]]
+    if not len(peaks):
+        return None
+    best = score[peaks].max()
+    lag = int(peaks[np.flatnonzero(score[peaks] >= HARMONIC_SHARE * best)[0]])
+    exact = _refine(similarity, lag)
+    return Period(exact * bin_s, float(similarity[lag]), float(similarity[lag] / sigma_of_lag[lag]))
+
+
+def autocorrelation(signal: NDArray[np.float64], longest: int) -> NDArray[np.float64]:
+    """Autocorrelation at lags 0..longest, each normalised by its overlap; float64[longest + 1]."""
+    n = len(signal)
+    centred = signal - signal.mean()
+    size = next_fast_len(n + longest + 1)
+    spectrum = rfft(centred, size)
+    raw = irfft(spectrum * np.conj(spectrum), size)[: longest + 1]
+    variance = raw[0] / n
+    if variance <= 0:
+        return np.zeros(longest + 1)
+    return np.asarray(raw / (n - np.arange(longest + 1)) / variance)
+
+
+def _widths(longest: int) -> list[float]:
+    """Smoothing widths in bins: none, then doubling up to the share of the longest lag."""
+    out = [0.0]
+    width = 1.0
+    while width <= longest * SMOOTHING_SHARE:
+        out.append(width)
+        width *= 2
+    return out
+
+
+def _peaks(score: NDArray[np.float64], shortest: int) -> NDArray[np.intp]:
+    """Lags that are the highest within 3 % around them and follow a dip."""
+    found = np.flatnonzero((score[1:-1] >= score[:-2]) & (score[1:-1] > score[2:])) + 1
+    keep = []
+    lowest = np.minimum.accumulate(score)
+    for lag in found:
+        if lag < shortest or score[lag] <= 0:
+            continue
+        reach = max(1, int(lag * SMOOTHING_SHARE))
+        if score[lag] < score[max(1, lag - reach) : lag + reach + 1].max():
+            continue
+        if lowest[lag] <= DIP_SHARE * score[lag]:
+            keep.append(lag)
+    return np.array(keep, np.intp)
+
+
+def _refine(similarity: NDArray[np.float64], lag: int) -> float:
+    """The peak's place between bins, by the parabola through it and its neighbours."""
+    if lag + 1 >= len(similarity):
+        return float(lag)
+    left, top, right = similarity[lag - 1 : lag + 2]
+    bend = left - 2 * top + right
+    return float(lag + (0.5 * (left - right) / bend if bend < 0 else 0.0))
