@@ -1,1 +1,1 @@
-
+"""Telemetry in: datagrams, captures and flow records become columns of samples."""

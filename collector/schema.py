@@ -82,8 +82,8 @@ class Mark(IntEnum):
 COLUMNS: Final[dict[str, np.dtype[np.generic]]] = {
     name: np.dtype(kind)
     for name, kind in {
-        "time_ns": "i8",  # event time, ns since the epoch (upper bound where time_basis is ARRIVAL)
-        "time_min_ns": "i8",  # lower bound of the event time; equals time_ns where the exporter stamps
+        "time_ns": "i8",  # event time, ns since the epoch (basis ARRIVAL: its upper bound)
+        "time_min_ns": "i8",  # its lower bound; equals time_ns where the exporter stamps
         "time_basis": "u1",  # TimeBasis
         "exporter": "i4",  # index into Telemetry.exporters
         "source_id": "u4",  # sFlow data source index (ifIndex) the sampler sits on
@@ -117,7 +117,7 @@ COLUMNS: Final[dict[str, np.dtype[np.generic]]] = {
         "message_bytes": "u4",  # RETH DMA length
         "immediate": "u4",
         "tcp_flags": "u1",
-        "payload_bytes": "u4",  # transport payload: TCP data, or RoCE data without BTH, ETHs, pad and ICRC
+        "payload_bytes": "u4",  # TCP or UDP data; RoCE: without BTH, ETHs, pad and ICRC
         "marks": "u1",  # Mark bits
     }.items()
 }

@@ -1,0 +1,96 @@
+"""Capture files in, batches of telemetry datagrams out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from collector import pcap, pcapng
+from collector.errors import CaptureError
+from collector.link import DatagramBatch, datagrams
+from collector.packets import Faults
+from collector.source import ByteSource, Window
+
+# Large enough that the cost per batch vanishes, small enough that a batch and what is decoded
+# from it stay well below 100 MB.
+BLOCK_BYTES: Final = 16 << 20
+_PEEK_BYTES: Final = 1 << 16
+
+Progress = Callable[[int, int], None]
+
+
+def read_capture(
+    path: Path,
+    faults: Faults,
+    on_progress: Progress | None = None,
+    block_bytes: int = BLOCK_BYTES,
+) -> Iterator[DatagramBatch]:
+    """Read one capture: pcap or pcapng, plain or gzip.
+
+    Parameters
+    ----------
+    path
+        The file.
+    faults
+        Takes note of all that could not be read, with offsets in the (unpacked) file.
+    on_progress
+        Called after each batch with the bytes of the file on disk that are done, and their total.
+    block_bytes
+        How much of the file a batch covers at most.
+
+    Yields
+    ------
+    DatagramBatch
+        In capture order; never empty.
+
+    Raises
+    ------
+    CaptureError
+        The file cannot be opened, is empty, or is no capture. Damage further on is noted only.
+    """
+    found, udp = 0, 0
+    with ByteSource(path) as source:
+        window = Window(source, block_bytes)
+        whole = window.advance(0, pcap.HEADER_BYTES)
+        magic = window.buffer[: min(4, window.end)].tobytes()
+        if magic in pcap.MAGICS and whole:
+            batches = pcap.packets(window, faults)
+        elif magic == pcapng.MAGIC and whole:
+            batches = pcapng.packets(window, faults)
+        elif source.fault is not None and not window.end:
+            raise CaptureError(path, 0, source.fault)
+        elif not window.end:
+            raise CaptureError(path, 0, "the file is empty")
+        elif magic in pcap.MAGICS or magic == pcapng.MAGIC:
+            raise CaptureError(path, window.end, "the file ends inside its header")
+        else:
+            raise CaptureError(path, 0, f"no pcap or pcapng file: it begins with {magic.hex(' ')}")
+        for packets in batches:
+            batch, seen = datagrams(packets, faults)
+            udp += seen
+            if len(batch):
+                found += len(batch)
+                yield batch
+            if on_progress is not None:
+                on_progress(source.position_bytes, source.size_bytes)
+        if source.fault is not None:
+            faults.note(source.fault, window.file_offset + window.end)
+    if not found:
+        faults.note(f"no sFlow datagram among its {udp} UDP packets", None)
+
+
+def first_arrival_ns(path: Path) -> int | None:
+    """When the first telemetry datagram of a capture came in.
+
+    Returns
+    -------
+    int or None
+        ns since the epoch; None where there is none, or no way to read the file.
+    """
+    try:
+        for batch in read_capture(path, Faults(), block_bytes=_PEEK_BYTES):
+            return int(batch.arrival_ns[0])
+    except CaptureError:
+        pass
+    return None
