@@ -1,1 +1,1 @@
-
+"""Benchmarks: how right, how fast, and against what truth."""

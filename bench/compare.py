@@ -94,59 +94,10 @@ def orders_of(group: Document) -> list[Ring]:
     return list(dict.fromkeys(order for order in stated if order))
 
 
-def compare_rings(true: Document, said: Document) -> Verdict:
-    """Whether `said` holds the same set of rings as `true`, each up to its rotation.
-
-    Equal channels count once. REVERSED when only the direction of every ring is wrong.
-    """
-    if said.get("algorithm") == "unknown":
-        return Verdict.ABSTAINED
-    stated = orders_of(said)
-    if not stated:
-        return Verdict.ABSTAINED
-    rings = {rotated(order) for order in orders_of(true)}
-    if said.get("algorithm") == true.get("algorithm"):
-        if {rotated(order) for order in stated} == rings:
-            return Verdict.RIGHT
-        if {rotated(order[::-1]) for order in stated} == rings:
-            return Verdict.REVERSED
-    return Verdict.WRONG
-
-
-def compare_chains(true: Document, said: Document) -> Verdict:
-    """Whether `said` states the stages in the truth's order, first stage first.
-
-    The first channel states the stages' order; further channels may run either way, since
-    activations and gradients do. REVERSED when the last stage was taken for the first.
-    """
-    if said.get("algorithm") == "unknown":
-        return Verdict.ABSTAINED
-    stated = orders_of(said)
-    if not stated:
-        return Verdict.ABSTAINED
-    stages = next(iter(orders_of(true)), ())
-    either = {stages, stages[::-1]}
-    if said.get("algorithm") != true.get("algorithm") or not either.issuperset(stated):
-        return Verdict.WRONG
-    return Verdict.RIGHT if stated[0] == stages else Verdict.REVERSED
-
-
 def parents_of(group: Document) -> set[frozenset[tuple[str, str]]]:
     """Parent maps of a group's trees, each as its set of (child, parent); equal ones count once."""
     maps = (channel.get("parent") for channel in channels_of(group))
     return {frozenset(parent.items()) for parent in maps if parent}
-
-
-def compare_trees(true: Document, said: Document) -> Verdict:
-    """Whether `said` holds the same set of parent maps as `true`."""
-    if said.get("algorithm") == "unknown":
-        return Verdict.ABSTAINED
-    stated = parents_of(said)
-    if not stated:
-        return Verdict.ABSTAINED
-    if said.get("algorithm") == true.get("algorithm") and stated == parents_of(true):
-        return Verdict.RIGHT
-    return Verdict.WRONG
 
 
 def has_order(group: Document) -> bool:
@@ -157,26 +108,50 @@ def has_order(group: Document) -> bool:
     return algorithm in ("chain", "tree")
 
 
-def compare_order(true: Document, said: Document) -> Verdict:
-    """Ring order, chain order or tree parents, by what the truth is.
-
-    Where the truth is none of these, an order that is stated is wrong.
-    """
-    match true.get("algorithm"):
-        case "ring":
-            return compare_rings(true, said)
-        case "chain":
-            return compare_chains(true, said)
-        case "tree":
-            return compare_trees(true, said)
-    return Verdict.WRONG if states_order(said) else Verdict.ABSTAINED
-
-
 def states_order(group: Document) -> bool:
     """Whether the group states a ring order, a chain order or tree parents."""
     if not has_order(group):
         return False
     return bool(parents_of(group) if group.get("algorithm") == "tree" else orders_of(group))
+
+
+def compare_order(true: Document, said: Document) -> Verdict:
+    """Whether `said` states the order of `true`.
+
+    ring: the same set of rings, each up to its rotation; REVERSED when only the direction of every
+    ring is wrong. chain: the same stages, first stage first; REVERSED when the last stage was
+    taken for the first. tree: the same set of parent maps. Equal channels count once; an order of
+    another algorithm is wrong.
+    """
+    if not states_order(said):
+        return Verdict.ABSTAINED
+    if said["algorithm"] != true.get("algorithm"):
+        return Verdict.WRONG
+    compare = {"ring": _compare_rings, "chain": _compare_chains, "tree": _compare_trees}
+    return compare[said["algorithm"]](true, said)
+
+
+def _compare_rings(true: Document, said: Document) -> Verdict:
+    stated = orders_of(said)
+    rings = {rotated(order) for order in orders_of(true)}
+    if {rotated(order) for order in stated} == rings:
+        return Verdict.RIGHT
+    backwards = {rotated(order[::-1]) for order in stated}
+    return Verdict.REVERSED if backwards == rings else Verdict.WRONG
+
+
+def _compare_chains(true: Document, said: Document) -> Verdict:
+    # The first channel states the order of the stages; others may run either way, since
+    # activations and gradients do.
+    stated = orders_of(said)
+    stages = next(iter(orders_of(true)), ())
+    if not {stages, stages[::-1]}.issuperset(stated):
+        return Verdict.WRONG
+    return Verdict.RIGHT if stated[0] == stages else Verdict.REVERSED
+
+
+def _compare_trees(true: Document, said: Document) -> Verdict:
+    return Verdict.RIGHT if parents_of(said) == parents_of(true) else Verdict.WRONG
 
 
 def jaccard(a: frozenset[object], b: frozenset[object]) -> float:

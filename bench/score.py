@@ -24,9 +24,7 @@ from bench.compare import (
     Measured,
     Pair,
     Verdict,
-    compare_chains,
-    compare_rings,
-    compare_trees,
+    compare_order,
     edges_of,
     has_order,
     pairs_of,
@@ -320,16 +318,13 @@ def algorithm_verdicts(pair: JobPair) -> Iterable[Judged]:
 
 
 def order_verdicts(pair: JobPair, algorithm: str) -> Iterable[Judged]:
-    """Per T group of `algorithm`: whether its R group states the same order.
+    """Per T group of `algorithm`: whether its R group states the same order (`compare_order`).
 
-    ring: the same set of rings, each up to its rotation, as the data flows (REVERSED: all run the
-    other way); rings of two are left out, since they have one order only. chain: the same stages,
-    first stage first. tree: the same set of parent maps.
+    Rings of two are left out, since they have one order only.
     """
-    compare = {"ring": compare_rings, "chain": compare_chains, "tree": compare_trees}[algorithm]
     for subject, true, said in pair.answers():
         if true["algorithm"] == algorithm and has_order(true):
-            verdict = Verdict.MISSING if said is None else compare(true, said)
+            verdict = Verdict.MISSING if said is None else compare_order(true, said)
             yield Judged(subject, verdict, algorithm, said["algorithm"] if said else "none")
 
 
