@@ -1,0 +1,1 @@
+"""Results for people: a picture in the terminal, a page in the browser."""

@@ -1,0 +1,66 @@
+"""A result as one self-contained page."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Final
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from api.reports.drawing import shape_lines
+from api.reports.picture import KINDS, blocks_of, sizes_line, steps_of, unknowns_of
+from api.reports.svg import map_svg, strip_svg
+from api.reports.units import calendar_time, clock_time, human_bytes, human_duration
+from collector.schema import Telemetry
+from patterns.result import Analysis, JobResult
+
+_PRE_WIDTH: Final = 110  # columns of a drawing before it wraps
+
+
+def render_html(analysis: Analysis, telemetry: Telemetry) -> str:
+    """Draw a result as an HTML page that loads nothing else.
+
+    Parameters
+    ----------
+    analysis, telemetry
+        The window's result and what was read for it.
+    """
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters.update(
+        volume=human_bytes, duration=human_duration, clock=clock_time, calendar=calendar_time
+    )
+    source = files("api.reports").joinpath("page.html.j2").read_text(encoding="utf-8")
+    return environment.from_string(source).render(
+        analysis=analysis,
+        telemetry=telemetry,
+        jobs=[_job(job) for job in analysis.jobs],
+        kinds=(*KINDS, "unknown"),
+    )
+
+
+def _job(job: JobResult) -> dict[str, object]:
+    blocks = blocks_of(job)
+    steps = steps_of(job)
+    return {
+        "result": job,
+        # Both drawings escape the names in them themselves.
+        "map": Markup(map_svg(job)),
+        "strip": Markup(strip_svg(steps)),
+        "complete": sum(step.relative is not None for step in steps),
+        "sizes": [(kind, getattr(job.parallelism, kind)) for kind in KINDS],
+        "candidates": sizes_line(job.parallelism.candidates),
+        "blocks": [
+            (
+                block,
+                [
+                    (len(shape.groups), "\n".join(shape_lines(block, shape, _PRE_WIDTH)))
+                    for shape in block.shapes
+                ],
+            )
+            for block in blocks
+        ],
+        "unknowns": unknowns_of(job),
+    }
