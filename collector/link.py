@@ -15,7 +15,7 @@ from numba import njit
 
 from collector.packets import Faults, PacketBatch
 from collector.schema import I64, U8, U16, U64
-from collector.wire import mapped, u16, u32, u64
+from collector.wire import mapped, u8, u16, u32, u64
 
 SFLOW_PORT: Final = 6343
 _NULL: Final = 0
@@ -126,7 +126,7 @@ def _looks_like_sflow(buffer: U8, at: int, end: int, length: int) -> bool:
         return False
     if end - at < header:
         return False
-    return u32(buffer, at + header - 4) * 8 <= length - header
+    return bool(u32(buffer, at + header - 4) * 8 <= length - header)
 
 
 @njit(cache=True)
@@ -138,18 +138,19 @@ def _find(buffer: U8, offset: I64, length: I64, link: I64, out: _Found, seen: I6
     """
     rows = 0
     for packet in range(len(offset)):
-        end = offset[packet] + length[packet]
-        ip = _network(buffer, offset[packet], end, link[packet])
+        start = int(offset[packet])
+        end = start + int(length[packet])
+        ip = _network(buffer, start, end, int(link[packet]))
         if ip == -2:
             if not seen[0]:
                 seen[1] = packet
             seen[0] += 1
         if ip < 0 or end - ip < 20:
             continue
-        version = buffer[ip] >> 4
+        version = u8(buffer, ip) >> 4
         fragment = False
         if version == 4:
-            at = ip + (buffer[ip] & 15) * 4
+            at = ip + (u8(buffer, ip) & 15) * 4
             if at < ip + 20 or buffer[ip + 9] != 17:
                 continue
             flags = u16(buffer, ip + 6)
@@ -161,20 +162,20 @@ def _find(buffer: U8, offset: I64, length: I64, link: I64, out: _Found, seen: I6
             src_lo = mapped(buffer, ip + 12)
         elif version == 6 and end - ip >= 40:
             total = 40 + u16(buffer, ip + 4)
-            following = buffer[ip + 6]
+            following = u8(buffer, ip + 6)
             at = ip + 40
             for _ in range(_MOST_EXTENSIONS):
                 if following == 44:
                     if end - at < 8 or u16(buffer, at + 2) & 0xFFF8:
                         break
                     fragment = u16(buffer, at + 2) & 1 != 0
-                    following = buffer[at]
+                    following = u8(buffer, at)
                     at += 8
                 elif following in (0, 43, 60):
                     if end - at < 8:
                         break
-                    following = buffer[at]
-                    at += 8 + buffer[at + 1] * 8
+                    following = u8(buffer, at)
+                    at += 8 + u8(buffer, at + 1) * 8
                 else:
                     break
             if following != 17:

@@ -45,35 +45,35 @@ class Interfaces(NamedTuple):
 
 
 @njit(cache=True)
-def _ticks_to_ns(ticks: np.uint64, resolution: int) -> np.int64:
+def _ticks_to_ns(ticks: np.uint64, resolution: int) -> int:
     """A timestamp in units of if_tsresol as ns; what does not fit comes out as 0."""
     power = resolution & 0x7F
     if resolution & 0x80:
         if power > 63:
-            return np.int64(0)
+            return 0
         seconds = ticks >> np.uint64(power)
         rest = ticks & ((np.uint64(1) << np.uint64(power)) - np.uint64(1))
         if power > 33:  # keep rest * 10^9 within 64 bits
             rest >>= np.uint64(power - 33)
             power = 33
         if seconds > np.uint64(9_000_000_000):
-            return np.int64(0)
+            return 0
         nanoseconds = (rest * np.uint64(1_000_000_000)) >> np.uint64(power)
-        return np.int64(seconds) * 1_000_000_000 + np.int64(nanoseconds)
+        return int(np.int64(seconds) * 1_000_000_000 + np.int64(nanoseconds))
     if power > 19:
-        return np.int64(0)
+        return 0
     factor = np.uint64(1)
     for _ in range(abs(9 - power)):
         factor *= np.uint64(10)
     if power > 9:
         ticks = ticks // factor
     elif ticks > np.uint64(9_000_000_000_000_000_000) // factor:
-        return np.int64(0)
+        return 0
     else:
         ticks = ticks * factor
     if ticks > np.uint64(9_000_000_000_000_000_000):
-        return np.int64(0)
-    return np.int64(ticks)
+        return 0
+    return int(np.int64(ticks))
 
 
 @njit(cache=True)
@@ -126,9 +126,9 @@ def _scan(
                 high = u32_little(buffer, block + 12) if little else u32(buffer, block + 12)
                 low = u32_little(buffer, block + 16) if little else u32(buffer, block + 16)
                 ticks = (np.uint64(high) << np.uint64(32)) | np.uint64(low)
-                last_ns = _ticks_to_ns(ticks, interfaces.resolution[interface])
+                last_ns = _ticks_to_ns(ticks, int(interfaces.resolution[interface]))
                 if last_ns:
-                    last_ns += interfaces.offset_ns[interface]
+                    last_ns += int(interfaces.offset_ns[interface])
         elif kind == _SIMPLE_PACKET:
             data = block + 12
             if total < 16:
@@ -136,7 +136,7 @@ def _scan(
             captured = u32_little(buffer, block + 8) if little else u32(buffer, block + 8)
             captured = min(captured, total - 16)
             if len(interfaces.link) and interfaces.snap[0]:
-                captured = min(captured, interfaces.snap[0])
+                captured = min(captured, int(interfaces.snap[0]))
         else:
             continue
         if captured > block + total - 4 - data:

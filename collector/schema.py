@@ -231,6 +231,27 @@ class CounterBatch:
     def __len__(self) -> int:
         return len(self.time_ns)
 
+    @classmethod
+    def empty(cls, rows: int = 0) -> Self:
+        """A batch of `rows` zeroed rows, to be filled in place by a decoder."""
+        return cls(**{name: np.zeros(rows, kind) for name, kind in COUNTER_COLUMNS.items()})
+
+    def take(self, index: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Self:
+        """Rows by index, mask or slice, in that order."""
+        return type(self)(**{name: getattr(self, name)[index] for name in COUNTER_COLUMNS})
+
+    @classmethod
+    def concat(cls, batches: list[Self]) -> Self:
+        """One batch of all rows, in the order given."""
+        if not batches:
+            return cls.empty()
+        return cls(
+            **{
+                name: np.concatenate([getattr(b, name) for b in batches])
+                for name in COUNTER_COLUMNS
+            }
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class DecodeError:
@@ -258,6 +279,10 @@ class ExporterHealth:
     sampling_rates: tuple[int, ...]
     time_basis: TimeBasis
     state: str  # "ok" | "counters_only" | "rate_unknown"
+    duplicate_datagrams: int = 0  # dropped: the same bytes came twice
+    lost_samples: int = 0  # by the samples' own numbering, lost datagrams included
+    discard_samples: int = 0  # notices of dropped packets (sFlow 0:5), not decoded
+    unknown_samples: int = 0  # skipped by their length
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,32 +12,34 @@ from collector.schema import U8
 
 
 @njit(cache=True)
-def u16(buffer: U8, at: int) -> np.int64:
+def u8(buffer: U8, at: int) -> int:
+    """The byte at `at`, as int64 (never as uint64, which would turn sums into floats)."""
+    return int(np.int64(buffer[at]))
+
+
+@njit(cache=True)
+def u16(buffer: U8, at: int) -> int:
     """Big-endian unsigned 16 bits at `at`, as int64."""
-    return (np.int64(buffer[at]) << 8) | np.int64(buffer[at + 1])
+    return (u8(buffer, at) << 8) | u8(buffer, at + 1)
 
 
 @njit(cache=True)
-def u24(buffer: U8, at: int) -> np.int64:
+def u24(buffer: U8, at: int) -> int:
     """Big-endian unsigned 24 bits at `at`, as int64."""
-    return (np.int64(buffer[at]) << 16) | u16(buffer, at + 1)
+    return (u8(buffer, at) << 16) | u16(buffer, at + 1)
 
 
 @njit(cache=True)
-def u32(buffer: U8, at: int) -> np.int64:
+def u32(buffer: U8, at: int) -> int:
     """Big-endian unsigned 32 bits at `at`, as int64."""
     return (u16(buffer, at) << 16) | u16(buffer, at + 2)
 
 
 @njit(cache=True)
-def u32_little(buffer: U8, at: int) -> np.int64:
+def u32_little(buffer: U8, at: int) -> int:
     """Little-endian unsigned 32 bits at `at`, as int64."""
-    return (
-        np.int64(buffer[at])
-        | (np.int64(buffer[at + 1]) << 8)
-        | (np.int64(buffer[at + 2]) << 16)
-        | (np.int64(buffer[at + 3]) << 24)
-    )
+    low = u8(buffer, at) | (u8(buffer, at + 1) << 8)
+    return low | (u8(buffer, at + 2) << 16) | (u8(buffer, at + 3) << 24)
 
 
 @njit(cache=True)

@@ -1,0 +1,210 @@
+"""One window of telemetry: captures in, columns out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collector import headers, sflow
+from collector.addresses import to_text
+from collector.capture import first_arrival_ns, read_capture
+from collector.errors import CaptureError, NothingReadError
+from collector.exporters import ExporterTable
+from collector.link import DatagramBatch, Defect
+from collector.packets import Faults
+from collector.schema import (
+    I64,
+    CounterBatch,
+    DecodeError,
+    FlowBatch,
+    Telemetry,
+    TimeBasis,
+)
+from collector.sflow import Samples, Status
+
+# An exporter's clock may be wrong by a time zone or run from its own start; a stamp that differs
+# from the capture by more than this says nothing about when the packet passed.
+BELIEVED_NS: Final = 3_600 * 1_000_000_000
+_NAMELESS: Final = (Status.NOT_VERSION_5, Status.SHORT_HEADER, Status.BAD_ADDRESS_TYPE)
+
+
+class _Window:
+    """Collects the batches of all captures of one window."""
+
+    def __init__(self) -> None:
+        self.exporters = ExporterTable()
+        self.flows: list[FlowBatch] = []
+        self.counters: list[CounterBatch] = []
+        self.datagrams = 0
+
+    def take(self, batch: DatagramBatch, faults: Faults) -> None:
+        """Decode one batch of sFlow datagrams and keep what it holds."""
+        samples = sflow.decode(batch)
+        sampled = samples.sampled
+        repaired = headers.parse(
+            batch.buffer,
+            sampled.header_at,
+            sampled.header_bytes,
+            sampled.header_protocol,
+            samples.flows,
+        )
+        readable = ~np.isin(samples.headers.status, _NAMELESS)
+        arrivals = self.exporters.arrive(batch, samples.headers, readable)
+        self.datagrams += len(batch)
+        self._note_datagrams(batch, samples, arrivals.exporter, readable, faults)
+
+        kept = np.flatnonzero(arrivals.fresh[samples.flow_datagram])
+        flows = samples.flows.take(kept)
+        datagram = samples.flow_datagram[kept]
+        flows.exporter[:] = arrivals.exporter[datagram]
+        arrival_ns = batch.arrival_ns[datagram]
+        stamp_ns = sampled.stamp_ns[kept].astype(np.int64)  # beyond 2262: negative, not believed
+        near = (arrival_ns == 0) | (np.abs(stamp_ns - arrival_ns) <= BELIEVED_NS)
+        believed = (stamp_ns > 0) & near
+        flows.time_ns[:] = np.where(believed, stamp_ns, arrival_ns)
+        flows.time_min_ns[:] = np.where(believed, stamp_ns, arrivals.earliest_ns[datagram])
+        flows.time_basis[:] = np.where(believed, TimeBasis.EXPORTER, TimeBasis.ARRIVAL)
+
+        where = batch.file_offset[datagram] - batch.offset[datagram]
+        for reason, bad, at in (
+            (
+                "an exporter timestamp more than an hour from its arrival",
+                (stamp_ns != 0) & ~believed,
+                sampled.header_at[kept],
+            ),
+            (
+                "an impossible frame length, taken from the IP header instead",
+                repaired[kept] != 0,
+                sampled.header_at[kept],
+            ),
+            (
+                "neither capture nor exporter gives a time",
+                flows.time_ns == 0,
+                sampled.fault_at[kept],
+            ),
+            *(
+                (text, sampled.status[kept] == status, sampled.fault_at[kept])
+                for status, text in sflow.REASONS.items()
+            ),
+        ):
+            self._note(reason, flows.exporter[bad].astype(np.int64), (where + at)[bad], faults)
+        timed = flows.time_ns != 0
+        if not timed.all():
+            flows, kept = flows.take(timed), kept[timed]
+        self.exporters.take(flows, samples, kept)
+        self.flows.append(flows)
+
+        whole = arrivals.fresh[samples.counter_datagram]
+        counters = samples.counters.take(whole)
+        counters.exporter[:] = arrivals.exporter[samples.counter_datagram[whole]]
+        counters.time_ns[:] = batch.arrival_ns[samples.counter_datagram[whole]]
+        self.counters.append(counters)
+
+    def _note_datagrams(
+        self,
+        batch: DatagramBatch,
+        samples: Samples,
+        exporter: I64,
+        readable: NDArray[np.bool_],
+        faults: Faults,
+    ) -> None:
+        """Count the datagrams that were damaged: by exporter, or by sender where none is named."""
+        status = samples.headers.status
+        at = samples.headers.fault_at + (batch.file_offset - batch.offset)
+        for code, text in sflow.REASONS.items():
+            for row in np.flatnonzero((status == code) & ~readable).tolist():
+                sender = to_text(int(batch.src_hi[row]), int(batch.src_lo[row]))
+                faults.note(text, int(at[row]), exporter=sender)
+        cut = batch.defect != Defect.NONE
+        for defect, text in sflow.DEFECT_REASONS.items():
+            bad = readable & (batch.defect == defect)
+            self._note(text, exporter[bad], at[bad], faults)
+        for code, text in sflow.REASONS.items():
+            bad = readable & ~cut & (status == code)
+            self._note(text, exporter[bad], at[bad], faults)
+
+    def _note(self, reason: str, exporter: I64, at: I64, faults: Faults) -> None:
+        """Count `reason` once per row, by exporter."""
+        if not len(exporter):
+            return
+        numbers, first, counts = np.unique(exporter, return_index=True, return_counts=True)
+        self.exporters.add_errors(exporter[exporter >= 0])
+        for number, row, count in zip(
+            numbers.tolist(), first.tolist(), counts.tolist(), strict=True
+        ):
+            agent = self.exporters.agent(number) if number >= 0 else None
+            faults.note(reason, int(at[row]), count, agent)
+
+
+def ingest(
+    captures: Sequence[Path], on_progress: Callable[[int, int], None] | None = None
+) -> Telemetry:
+    """Read captures into one window of telemetry.
+
+    Parameters
+    ----------
+    captures
+        pcap or pcapng files, plain or gzip, with sFlow version 5 datagrams. They are read in the
+        order of their first datagram, whatever order they are given in.
+    on_progress
+        Called now and then with the bytes read so far and the bytes of all files.
+
+    Returns
+    -------
+    Telemetry
+        Rows in capture order. What could not be read is counted in `errors`, with file, offset in
+        the (unpacked) file and reason.
+
+    Raises
+    ------
+    NothingReadError
+        None of the files could be read as a capture.
+
+    Notes
+    -----
+    A sample's time is the exporter's stamp (record 0:1043) where there is one that is near the
+    datagram's arrival, else the arrival: then the sample was taken at the earliest when the
+    exporter sent its previous datagram, and never more than a second (its flush) before.
+    """
+    window = _Window()
+    errors: list[DecodeError] = []
+    opened = 0
+    sizes = {path: path.stat().st_size if path.is_file() else 0 for path in captures}
+    total, done = sum(sizes.values()), 0
+    first_ns = {path: first_arrival_ns(path) for path in captures}
+    latest = np.iinfo(np.int64).max
+    for path in sorted(captures, key=lambda path: first_ns[path] or latest):
+        faults = Faults(path)
+        before = done
+
+        def report(position: int, _: int, before: int = before) -> None:
+            if on_progress is not None:
+                on_progress(before + position, total)
+
+        try:
+            for batch in read_capture(path, faults, report):
+                window.take(batch, faults)
+            opened += 1
+        except CaptureError as error:
+            faults.note(error.reason, error.offset)
+        done += sizes[path]
+        errors += faults.errors()
+    if not opened:
+        raise NothingReadError(errors)
+    flows, counters = FlowBatch.concat(window.flows), CounterBatch.concat(window.counters)
+    exporters = window.exporters.health()
+    return Telemetry(
+        flows=flows,
+        counters=counters,
+        exporters=exporters,
+        errors=tuple(errors),
+        datagrams=window.datagrams,
+        flow_samples=len(flows),
+        counter_samples=sum(e.counter_samples for e in exporters),
+        lost_datagrams=sum(e.lost_datagrams for e in exporters),
+        decode_errors=sum(e.count for e in errors),
+    )

@@ -1,0 +1,189 @@
+"""What sequence numbers say: loss, reordering, duplicates and restarts of numbered streams.
+
+A stream is whatever numbers its own messages: the datagrams of one (agent, sub-agent), or the
+samples of one data source. Its first number is no loss, a number that arrives late takes its loss
+back, and a restart begins a new count.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from collector.schema import I64, U8, U32, U64
+
+# How far behind the newest a message can be and still be told from a duplicate: one machine word.
+WINDOW: Final = 64
+# An agent's clock that falls by more than this has started again; less is reordering.
+_RESTART_MS: Final = 10_000
+# Numbers that leap further than this belong to another stream: no such outage is plausible.
+_LEAP: Final = 1 << 20
+_UPTIME_WRAP_MS: Final = 1 << 32
+
+
+class Order(IntEnum):
+    """Where a message stands in its stream."""
+
+    NEXT = 0  # ahead of all before it
+    LATE = 1
+    DUPLICATE = 2
+    REUSED = 3  # a number seen before, with other content
+    RESTART = 4
+
+
+class _State(NamedTuple):
+    """One row per stream."""
+
+    started: U8
+    newest: I64
+    span: I64  # newest minus the first number of this count
+    seen: U64  # bit i: newest - i has arrived
+    uptime_ms: I64
+    expected: I64
+    received: I64
+
+
+@njit(cache=True)
+def _restarted(before_ms: int, now_ms: int) -> bool:
+    if now_ms >= before_ms - _RESTART_MS:
+        return False
+    # 49.7 days of milliseconds fill 32 bits
+    return before_ms < _UPTIME_WRAP_MS - 600_000 or now_ms > 600_000
+
+
+@njit(cache=True)
+def _follow(
+    stream: I64,
+    sequence: U32,
+    uptime_ms: U32,
+    digest: U64,
+    state: _State,
+    digests: NDArray[np.uint64],
+    order: U8,
+) -> None:
+    for row in range(len(stream)):
+        s = stream[row]
+        number = int(np.int64(sequence[row]))
+        now_ms = int(np.int64(uptime_ms[row]))
+        width = digests.shape[1]
+        ahead = (number - state.newest[s]) & 0xFFFF_FFFF
+        if ahead >= 0x8000_0000:
+            ahead -= 0x1_0000_0000
+        before_ms = int(state.uptime_ms[s])
+        fresh = not state.started[s]
+        if (
+            fresh
+            or _restarted(before_ms, now_ms)
+            or ahead > _LEAP
+            or (ahead <= -WINDOW and now_ms >= before_ms)
+        ):
+            order[row] = Order.NEXT if fresh else Order.RESTART
+            state.started[s] = 1
+            state.newest[s] = number
+            state.span[s] = 0
+            state.seen[s] = 1
+            state.expected[s] += 1
+            state.received[s] += 1
+        elif ahead > 0:
+            order[row] = Order.NEXT
+            state.newest[s] = number
+            state.span[s] += ahead
+            if ahead < WINDOW:
+                state.seen[s] = (state.seen[s] << np.uint64(ahead)) | np.uint64(1)
+            else:
+                state.seen[s] = 1
+            state.expected[s] += ahead
+            state.received[s] += 1
+        elif ahead <= -WINDOW:
+            order[row] = Order.LATE
+            if -ahead > state.span[s]:
+                state.expected[s] += -ahead - state.span[s]
+                state.span[s] = -ahead
+            state.received[s] += 1
+            continue  # neither newest nor its time
+        else:
+            bit = np.uint64(1) << np.uint64(-ahead)
+            if state.seen[s] & bit:
+                same = width > 0 and digests[s, number % width] == digest[row]
+                order[row] = Order.DUPLICATE if same else Order.REUSED
+                continue
+            order[row] = Order.LATE
+            state.seen[s] |= bit
+            state.received[s] += 1
+            if -ahead > state.span[s]:
+                state.expected[s] += -ahead - state.span[s]
+                state.span[s] = -ahead
+        if width:
+            digests[s, number % width] = digest[row]
+        if order[row] != Order.LATE:
+            state.uptime_ms[s] = now_ms
+
+
+class Streams:
+    """Follows any number of streams over any number of batches.
+
+    Parameters
+    ----------
+    digests
+        Whether messages come with a digest of their content, so that a repeated number can be told
+        from a duplicated message.
+    """
+
+    def __init__(self, *, digests: bool) -> None:
+        self._width = WINDOW if digests else 0
+        self._state = self._rows(0)
+        self._digests = np.zeros((0, self._width), np.uint64)
+
+    @staticmethod
+    def _rows(count: int) -> _State:
+        return _State(
+            started=np.zeros(count, np.uint8),
+            newest=np.zeros(count, np.int64),
+            span=np.zeros(count, np.int64),
+            seen=np.zeros(count, np.uint64),
+            uptime_ms=np.zeros(count, np.int64),
+            expected=np.zeros(count, np.int64),
+            received=np.zeros(count, np.int64),
+        )
+
+    def follow(self, streams: int, stream: I64, sequence: U32, uptime_ms: U32, digest: U64) -> U8:
+        """Take in messages in the order of their arrival.
+
+        Parameters
+        ----------
+        streams
+            How many streams there are by now.
+        stream : int64, shape (n,)
+            Which stream each message belongs to.
+        sequence, uptime_ms : uint32, shape (n,)
+            The message's number, and its sender's uptime.
+        digest : uint64, shape (n,)
+            Ignored by streams without digests.
+
+        Returns
+        -------
+        uint8, shape (n,)
+            `Order` of each message.
+        """
+        missing = streams - len(self._state.started)
+        if missing > 0:
+            room = max(missing, len(self._state.started))
+            more = self._rows(room)
+            self._state = _State(
+                *(np.concatenate((getattr(self._state, f), getattr(more, f))) for f in more._fields)
+            )
+            self._digests = np.concatenate(
+                (self._digests, np.zeros((room, self._width), np.uint64))
+            )
+        order = np.zeros(len(stream), np.uint8)
+        _follow(stream, sequence, uptime_ms, digest, self._state, self._digests, order)
+        return order
+
+    def lost(self, streams: int) -> I64:
+        """Messages that never came, by stream; int64, shape (streams,)."""
+        lost: I64 = self._state.expected[:streams] - self._state.received[:streams]
+        return lost.clip(min=0)
