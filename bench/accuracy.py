@@ -137,9 +137,9 @@ def seed_range(text: str) -> list[int]:
     """Seeds of ``1-3,7``: ranges and single numbers, ascending as given."""
     seeds: list[int] = []
     for part in text.split(","):
-        low, _, high = part.partition("-")
+        low, dash, high = part.partition("-")
         try:
-            seeds += range(int(low), int(high or low) + 1)
+            seeds += range(int(low), int(high if dash else low) + 1)
         except ValueError:
             raise argparse.ArgumentTypeError(f"no seeds: {text!r} (as in 1-3 or 1,5)") from None
     if not seeds:
