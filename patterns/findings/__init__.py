@@ -1,0 +1,1 @@
+"""Findings: one module per kind of trouble, each with its evidence."""

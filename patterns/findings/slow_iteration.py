@@ -1,0 +1,63 @@
+"""Iterations that took clearly longer than their neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from patterns.result import Anomaly, Iteration, Subject
+
+SLOWER: Final = 1.2  # by a fifth at least: less is what collectives do by themselves
+SPREADS: Final = 8.0  # and by this many robust standard deviations of the window
+FEWEST: Final = 8  # complete iterations before a spread means anything
+MAD_TO_SIGMA: Final = 1.4826  # for a normal distribution
+
+
+def slow_iterations(job: str, iterations: Sequence[Iteration]) -> list[Anomaly]:
+    """One finding per slow iteration, in order of time.
+
+    Parameters
+    ----------
+    job : str
+        Id of the job, the subject.
+    iterations : sequence of Iteration
+        Only complete ones count.
+    """
+    complete = [i for i in iterations if i.complete]
+    if len(complete) < FEWEST:
+        return []
+    durations = np.array([i.duration_s for i in complete])
+    typical = float(np.median(durations))
+    spread = MAD_TO_SIGMA * float(np.median(np.abs(durations - typical)))
+    limit = max(SLOWER * typical, typical + SPREADS * spread)
+    out = []
+    for iteration, duration in zip(complete, durations, strict=True):
+        if duration <= limit:
+            continue
+        ratio = float(duration) / typical
+        excess = (float(duration) - typical) / max(spread, 0.01 * typical)
+        out.append(
+            Anomaly(
+                id=f"{job}/slow_iteration/{iteration.index}",
+                kind="slow_iteration",
+                severity="warning" if ratio < 2 else "critical",
+                start_ns=iteration.start_ns,
+                end_ns=iteration.end_ns,
+                verdict="undecided",
+                subjects=(Subject("job", job),),
+                summary=(
+                    f"iteration {iteration.index} took {duration:.3f} s, "
+                    f"{ratio:.2f} times the median of {typical:.3f} s"
+                ),
+                evidence={
+                    "duration_s": float(duration),
+                    "median_s": typical,
+                    "spread_s": spread,
+                    "iterations": len(complete),
+                },
+                confidence=round(min(0.95, 0.6 + 0.02 * excess), 3),
+            )
+        )
+    return out

@@ -1,0 +1,178 @@
+"""Groups: parts with a shape become groups with members, role, algorithm and evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from patterns import phases
+from patterns.claim import INFERRED_CEILING, SHAPE_CEILING, claim, weakest
+from patterns.layers import Part
+from patterns.result import Algorithm, Channel, Claim, Collective, Group
+from patterns.roles import Role, role_of
+from patterns.shape import Shape
+from reconstruct.edges import Flows
+
+KIND_ORDER: Final = ("dp", "pp", "cp", "ep", "tp", "unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A part of a job with its shape and role, before it has names.
+
+    Parameters
+    ----------
+    rows : intp[k]
+        Its rows in the job's `Flows`.
+    shape : Shape
+    role : Role
+    samples : int
+        Samples of its weakest edge.
+    """
+
+    rows: NDArray[np.intp]
+    shape: Shape
+    role: Role
+    samples: int
+
+
+def recognise(flows: Flows, parts: Sequence[Part]) -> list[Found]:
+    """The parts that have a shape, with their roles; stages of pipelines put in order."""
+    found = []
+    for part in parts:
+        if part.shape is None:
+            continue
+        samples = min(data["samples"] for _, _, data in part.graph.edges(data=True))
+        role = role_of(flows, part, part.shape, samples)
+        shape = part.shape
+        if role.algorithm == "chain":
+            shape = _from_stage_zero(flows, part.flows, shape)
+        found.append(Found(part.flows, shape, role, samples))
+    return found
+
+
+def _from_stage_zero(flows: Flows, rows: NDArray[np.intp], shape: Shape) -> Shape:
+    """The chain turned so that activations, which come first in an iteration, run along it."""
+    order = shape.members
+    leads = [phases.lead(flows, rows, u, v) for u, v in zip(order, order[1:], strict=False)]
+    told = [x for x in leads if x is not None]
+    if told and float(np.sum(told)) < 0:
+        order = order[::-1]
+    channel = replace(shape.channels[0], order=order)
+    return replace(shape, members=order, channels=(channel,))
+
+
+def build(
+    flows: Flows,
+    found: Sequence[Found],
+    name_of: Callable[[int], str],
+    reducing: tuple[Collective, Claim],
+) -> tuple[Group, ...]:
+    """Groups with names and evidence, those of one kind numbered by their lowest member.
+
+    Parameters
+    ----------
+    flows : Flows
+    found : sequence of Found
+    name_of : callable
+        Address text of an endpoint id.
+    reducing : (collective, Claim)
+        What the job's gradient rings do, see `patterns.timeline`.
+    """
+    ordered = sorted(
+        found, key=lambda f: (KIND_ORDER.index(f.role.kind), min(f.shape.members), -len(f.rows))
+    )
+    counted: dict[str, int] = {}
+    groups = []
+    for item in ordered:
+        kind = item.role.kind
+        counted[kind] = counted.get(kind, -1) + 1
+        groups.append(_group(flows, item, f"{kind}-{counted[kind]}", name_of, reducing))
+    return tuple(groups)
+
+
+def _group(
+    flows: Flows,
+    item: Found,
+    name: str,
+    name_of: Callable[[int], str],
+    reducing: tuple[Collective, Claim],
+) -> Group:
+    shape, role = item.shape, item.role
+    collective, collective_claim = _collective(item, reducing)
+    edges = tuple(sorted({edge for channel in shape.channels for edge in channel.edges}))
+    evidence = {
+        "members": _members_claim(item, len(edges)),
+        "kind": role.kind_claim,
+        "algorithm": role.algorithm_claim,
+        "order": _order_claim(item),
+        "collective": collective_claim,
+    }
+    channels = tuple(
+        Channel(
+            order=None if c.order is None else tuple(name_of(v) for v in c.order),
+            parent=None
+            if c.parent is None
+            else {name_of(child): name_of(parent) for child, parent in c.parent.items()},
+            edges=tuple((name_of(u), name_of(v)) for u, v in c.edges),
+        )
+        for c in shape.channels
+    )
+    said = [c for key, c in evidence.items() if key in ("members", "order")]
+    if role.kind != "unknown":
+        said.append(role.kind_claim)
+    if role.algorithm != "unknown":
+        said.append(role.algorithm_claim)
+    return Group(
+        id=name,
+        kind=role.kind,
+        members=tuple(name_of(v) for v in shape.members),
+        edges=tuple((name_of(u), name_of(v)) for u, v in edges),
+        bytes_per_iteration=float(np.nansum(flows.bytes_per_turn[item.rows])),
+        collective=collective,
+        algorithm=role.algorithm,
+        algorithms=(Algorithm(role.algorithm, shape.variant, collective, 1.0, channels),),
+        confidence=weakest(said),
+        evidence=evidence,
+    )
+
+
+def _collective(
+    item: Found, reducing: tuple[Collective, Claim]
+) -> tuple[Collective, Claim]:
+    role = item.role
+    if role.algorithm == "chain":
+        return "send_recv", role.kind_claim
+    if role.algorithm == "all_to_all":
+        return "all_to_all", role.algorithm_claim
+    if role.kind == "unknown":
+        return "unknown", role.kind_claim
+    if role.algorithm == "tree":
+        return "all_reduce", claim(
+            min(0.97, role.algorithm_claim.confidence),
+            item.samples,
+            2.0,
+            "NCCL runs only all-reduce over trees both ways",
+        )
+    return reducing
+
+
+def _members_claim(item: Found, edges: int) -> Claim:
+    if item.shape.missing:
+        return claim(INFERRED_CEILING, item.samples, 2.0, f"{item.shape.missing} edge not seen")
+    return claim(SHAPE_CEILING, item.samples, 1.5, f"{edges} edges and none left over")
+
+
+def _order_claim(item: Found) -> Claim:
+    if item.shape.missing:
+        return claim(INFERRED_CEILING, item.samples, 2.0, "order with one edge taken as closing it")
+    if item.role.algorithm == "chain":
+        return claim(
+            item.role.kind_claim.confidence, item.samples, 2.0, "stages along the path, first by phase"
+        )
+    ceiling = 0.75 if item.shape.ambiguous else SHAPE_CEILING
+    return claim(ceiling, item.samples, 1.5, "followed edge by edge, as the data flows")

@@ -1,0 +1,173 @@
+"""Layers: a job's connections sorted into sets that each draw clean shapes.
+
+Several collectives share a fabric and often an edge. They differ in volume and message length,
+so several ways of cutting are tried, and the one that explains most bytes with the fewest sets
+wins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from patterns import chains, exchanges, messages, rings, trees
+from patterns.shape import Shape
+from reconstruct.edges import Flows
+
+VOLUME_RATIOS: Final = (1.05, 1.2, 1.5, 2.0, 2.6)  # gaps in volume at which to cut
+PRICE_OF_A_LAYER: Final = 0.01  # share of bytes that one more set must explain
+SMALLEST_SHARE: Final = 0.003  # of the heaviest flow: below it noise, tails, start-up
+RECURRING: Final = 0.5  # of the turns that its samples could fill
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One connected part of a layer and the shape it draws, if any.
+
+    Parameters
+    ----------
+    flows : intp[k]
+        Rows of the job's `Flows`.
+    graph : networkx.DiGraph
+        See `patterns.shape`.
+    shape : Shape or None
+    message_class : int
+        Pooled over the part's layer, see `patterns.messages`.
+    """
+
+    flows: NDArray[np.intp]
+    graph: nx.DiGraph[int]
+    shape: Shape | None
+    message_class: int
+
+
+def steady(flows: Flows) -> NDArray[np.intp]:
+    """Rows that carry a share of every iteration, not noise or a start-up broadcast."""
+    volume = np.nan_to_num(flows.bytes_per_turn)
+    enough = volume >= SMALLEST_SHARE * volume.max(initial=0.0)
+    told = np.isfinite(flows.bytes_per_turn) & (flows.bytes_per_turn > 0)
+    often = (flows.recurring >= RECURRING) | (flows.samples < 3)
+    return np.flatnonzero(told & enough & often)
+
+
+def split(flows: Flows, rows: NDArray[np.intp]) -> list[Part]:
+    """The parts of the best cut of some connections.
+
+    Parameters
+    ----------
+    flows : Flows
+    rows : intp[k]
+        Which of them to explain, see `steady`.
+    """
+    best: list[Part] = []
+    best_score = -np.inf
+    tried: set[bytes] = set()
+    for label in _cuts(flows, rows):
+        _, canonical = np.unique(label, return_inverse=True)
+        if canonical.tobytes() in tried:
+            continue
+        tried.add(canonical.tobytes())
+        parts = [
+            part
+            for layer in range(canonical.max(initial=-1) + 1)
+            for part in _parts(flows, rows[canonical == layer])
+        ]
+        score = _explained(flows, parts) - PRICE_OF_A_LAYER * (canonical.max(initial=-1) + 1)
+        if score > best_score:
+            best, best_score = parts, score
+    return best
+
+
+def _cuts(flows: Flows, rows: NDArray[np.intp]) -> list[NDArray[np.int64]]:
+    """Labellings of the rows to try, the plainest first."""
+    by_message = _by_message(flows, rows)
+    cuts = [np.zeros(len(rows), np.int64), by_message]
+    for ratio in reversed(VOLUME_RATIOS):
+        by_volume = _by_volume(flows.bytes_per_turn[rows], ratio)
+        cuts.append(by_volume)
+        cuts.append(by_message * (by_volume.max(initial=0) + 1) + by_volume)
+    return cuts
+
+
+def _by_volume(volume: NDArray[np.float64], ratio: float) -> NDArray[np.int64]:
+    """Labels of clusters parted by gaps of at least `ratio` between neighbours."""
+    order = np.argsort(volume)
+    jump = np.diff(np.log(volume[order]), prepend=np.log(volume[order[:1]])) > np.log(ratio)
+    label = np.empty(len(volume), np.int64)
+    label[order] = np.cumsum(jump)
+    return label
+
+
+def _by_message(flows: Flows, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+    """Labels by message class: point-to-point against the rest, pooled by equal volume.
+
+    Ring, tree and LL128 lengths may all occur in one collective's life (the tuner picks by size),
+    so only send/recv is parted from collectives here.
+    """
+    pools = _by_volume(flows.bytes_per_turn[rows], VOLUME_RATIOS[0])
+    own = messages.classes_by_connection(flows)[rows]
+    label = np.zeros(len(rows), np.int64)
+    for pool in range(pools.max(initial=-1) + 1):
+        members = np.flatnonzero(pools == pool)
+        shared = messages.pooled_class(flows, rows[members])
+        for row in members:
+            # What a connection showed itself goes before what its equals in volume showed.
+            told = own[row] if own[row] != messages.UNKNOWN else shared
+            label[row] = 1 if messages.is_point_to_point(int(told)) else 0
+    return label
+
+
+def _parts(flows: Flows, rows: NDArray[np.intp]) -> list[Part]:
+    graph = edge_graph(flows, rows)
+    message_class = messages.pooled_class(flows, rows)
+    parts = []
+    for nodes in nx.weakly_connected_components(graph):
+        inside = rows[np.isin(flows.src[rows], list(nodes))]
+        sub = nx.DiGraph(graph.subgraph(nodes))
+        parts.append(Part(inside, sub, shape_of(sub, message_class), message_class))
+    return parts
+
+
+def edge_graph(flows: Flows, rows: NDArray[np.intp]) -> nx.DiGraph[int]:
+    """Directed graph of some connections, those of one edge added up."""
+    graph: nx.DiGraph[int] = nx.DiGraph()
+    for row in rows:
+        u, v = int(flows.src[row]), int(flows.dst[row])
+        data = graph.get_edge_data(u, v, {"bytes": 0.0, "samples": 0, "flows": 0})
+        graph.add_edge(
+            u,
+            v,
+            bytes=data["bytes"] + float(flows.bytes_per_turn[row]),
+            samples=data["samples"] + int(flows.samples[row]),
+            flows=data["flows"] + 1,
+        )
+    return graph
+
+
+def shape_of(graph: nx.DiGraph[int], message_class: int) -> Shape | None:
+    """The shape of a connected graph; where two fit, send/recv lengths prefer the exchange."""
+    order = (rings.find, chains.find, trees.find, exchanges.find)
+    if messages.is_point_to_point(message_class):
+        order = (exchanges.find, chains.find, rings.find, trees.find)
+    for find in order:
+        shape = find(graph)
+        if shape is not None:
+            return shape
+    return None
+
+
+def _explained(flows: Flows, parts: list[Part]) -> float:
+    """Share of the bytes that lie in parts with a whole, unambiguous shape; half for the others."""
+    total = sum(float(flows.bytes_per_turn[p.flows].sum()) for p in parts)
+    good = 0.0
+    for part in parts:
+        if part.shape is None:
+            continue
+        sure = part.shape.missing == 0 and part.shape.ambiguous is None
+        pair = len(part.shape.members) == 2
+        good += (1.0 if sure or pair else 0.5) * float(flows.bytes_per_turn[part.flows].sum())
+    return good / total if total > 0 else 0.0

@@ -1,0 +1,49 @@
+"""Message classes: what the length of one network send says about who sent it.
+
+A sample shows a length only at the ends of a message (1 in 128 for 1 MiB and a 4 KiB MTU), so
+connections of equal volume are pooled. The table of lengths is `reconstruct.bins.MESSAGE_CLASSES`;
+it comes from source and logs, so no claim may rest on it alone.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconstruct.bins import CLASS_NAMES, MESSAGE_CLASSES
+from reconstruct.edges import Flows
+
+UNKNOWN: Final = -1
+MEAN_LOW: Final = 0.94  # tails of a collective draw the mean message below the canonical one
+MEAN_HIGH: Final = 1.01
+
+_LENGTHS: Final = np.array(list(MESSAGE_CLASSES.values()), np.float64)
+
+
+def pooled_class(flows: Flows, pool: NDArray[np.intp]) -> int:
+    """Message class of a pool of like connections, an index into CLASS_NAMES, or UNKNOWN.
+
+    The length read most often wins; where none was read, the mean message by acknowledgements.
+    """
+    counts = flows.classes[pool].sum(axis=0)
+    if counts.any():
+        return int(counts.argmax())
+    means = flows.mean_message_bytes[pool]
+    if not np.isfinite(means).any():
+        return UNKNOWN
+    ratio = float(np.nanmedian(means)) / _LENGTHS
+    fits = np.flatnonzero((ratio >= MEAN_LOW) & (ratio <= MEAN_HIGH))
+    return int(fits[0]) if len(fits) else UNKNOWN
+
+
+def classes_by_connection(flows: Flows) -> NDArray[np.int64]:
+    """Message class of each connection on its own; int64[f], UNKNOWN where none was read."""
+    read = flows.classes.max(axis=1, initial=0) > 0
+    return np.where(read, flows.classes.argmax(axis=1), UNKNOWN)
+
+
+def is_point_to_point(message_class: int) -> bool:
+    """Whether a class is one of NCCL's send/recv chunks."""
+    return message_class != UNKNOWN and CLASS_NAMES[message_class].startswith("p2p")
