@@ -91,37 +91,33 @@ def _about_job(said: Document, true: Document | None) -> Iterator[Claim]:
 
 
 def _about_groups(said: Document, true: Document | None, pairs: GroupPairs) -> Iterator[Claim]:
-    true_groups = true["groups"] if true else ()
+    confidence = _stated(said.get("confidence"))
     for group, best in zip(said["groups"], pairs.best, strict=True):
-        fallback = _stated(group.get("confidence"), _stated(said.get("confidence")))
-        real = true_groups[best] if best is not None else {}
-        subject = f"{said['id']} {group['id']}"
+        real = true["groups"][best] if true and best is not None else {}
+        fallback = _stated(group.get("confidence"), confidence)
+        for what, says, actual, right in _statements(group, real):
+            yield Claim(
+                what,
+                f"{said['id']} {group['id']}",
+                says,
+                actual,
+                _evidence(group, what, fallback),
+                right,
+            )
 
-        def claim(
-            what: str,
-            says: str,
-            actual: str,
-            right: bool,
-            group: Document = group,
-            fallback: float = fallback,
-            subject: str = subject,
-        ) -> Claim:
-            return Claim(what, subject, says, actual, _evidence(group, what, fallback), right)
 
-        members = set(group["members"])
-        yield claim(
-            "members",
-            _listed(group["members"]),
-            _listed(real.get("members", ())),
-            members == set(real.get("members", ())),
-        )
-        for what in ("kind", "algorithm", "collective"):
-            if group[what] != "unknown":
-                actual = real.get(what, "none")
-                yield claim(what, group[what], actual, group[what] == actual)
-        if states_order(group):
-            right = compare_order(real, group) is Verdict.RIGHT
-            yield claim("order", _order(group), _order(real), right)
+def _statements(group: Document, real: Document) -> Iterator[tuple[str, str, str, bool]]:
+    """What a group states: name, said, true, whether right; `real` is empty where none is."""
+    members = real.get("members", ())
+    same = set(group["members"]) == set(members)
+    yield "members", _listed(group["members"]), _listed(members), same
+    for what in ("kind", "algorithm", "collective"):
+        if group[what] != "unknown":
+            actual = real.get(what, "none")
+            yield what, group[what], actual, group[what] == actual
+    if states_order(group):
+        right = compare_order(real, group) is Verdict.RIGHT
+        yield "order", _order(group), _order(real), right
 
 
 def _about_anomalies(said: Document, true: Document | None) -> Iterator[Claim]:
