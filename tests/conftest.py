@@ -2,40 +2,18 @@
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import os
-import shutil
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+if TYPE_CHECKING:
+    from bench.captures import Capture
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 REQUIRE_ALL = os.environ.get("RINGSCOPE_REQUIRE") == "all"
-
-
-@dataclass(frozen=True, slots=True)
-class LabelledCapture:
-    """What `python -m fixtures` wrote."""
-
-    folder: Path
-
-    @property
-    def pcap(self) -> Path:
-        return self.folder / "capture.pcap"
-
-    @property
-    def inventory(self) -> Path:
-        return self.folder / "inventory.toml"
-
-    @property
-    def truth(self) -> Path:
-        return self.folder / "truth.json"
 
 
 @pytest.fixture(scope="session")
@@ -54,40 +32,17 @@ def real(shared: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def capture() -> Callable[..., LabelledCapture]:
-    """Makes labelled captures: `capture(scenario, seed=1, level="rich")`.
-
-    They are kept between runs and workers for as long as the sources of `fixtures` stay the same.
+def capture() -> Callable[..., Capture]:
+    """Makes labelled captures: `capture(scenario, seed=1, level="rich")`, or takes them from the
+    cache that the benchmarks use too.
     """
-    store = Path(tempfile.gettempdir()) / f"ringscope-captures-{os.getuid()}" / _sources_digest()
-    store.mkdir(parents=True, exist_ok=True)
+    # A suite of its own (tests/house) uses this file without the project around it.
+    from bench.captures import capture as cached
 
-    def make(scenario: str, seed: int = 1, level: str = "rich") -> LabelledCapture:
-        folder = store / f"{scenario}-{seed}-{level}"
-        with (store / f"{folder.name}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not folder.is_dir():
-                partial = store / f"{folder.name}.partial"
-                shutil.rmtree(partial, ignore_errors=True)
-                subprocess.run(
-                    [
-                        *(sys.executable, "-m", "fixtures", scenario, str(partial)),
-                        *("--seed", str(seed), "--level", level),
-                    ],
-                    cwd=REPOSITORY,
-                    check=True,
-                )
-                partial.rename(folder)
-        return LabelledCapture(folder)
+    def make(scenario: str, seed: int = 1, level: str = "rich") -> Capture:
+        return cached(scenario, seed, level)
 
     return make
-
-
-def _sources_digest() -> str:
-    digest = hashlib.sha256()
-    for source in sorted((REPOSITORY / "fixtures").rglob("*.py")):
-        digest.update(source.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 def _fail_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:

@@ -15,6 +15,7 @@ from api.reports.units import calendar_time, clock_time, human_bytes, human_dura
 from collector.schema import Telemetry
 from patterns.result import Analysis, JobResult
 
+_CANDIDATES_SHOWN: Final = 8
 _PRE_WIDTH: Final = 110  # columns of a drawing before it wraps
 
 
@@ -51,7 +52,9 @@ def _job(job: JobResult) -> dict[str, object]:
         "strip": Markup(strip_svg(steps)),
         "complete": sum(step.relative is not None for step in steps),
         "sizes": [(kind, getattr(job.parallelism, kind)) for kind in KINDS],
-        "candidates": sizes_line(job.parallelism.candidates),
+        "candidates": sizes_line(job.parallelism.candidates, _CANDIDATES_SHOWN)
+        if job.parallelism.candidates
+        else "",
         "blocks": [
             (
                 block,

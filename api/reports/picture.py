@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
-from patterns.result import Anomaly, Edge, Group, Iteration, JobResult
+from patterns.result import Anomaly, Claim, Edge, Group, Iteration, JobResult
 
 KINDS: Final = ("dp", "tp", "pp", "cp", "ep")
+_NO_REASON: Final = "no reason given"
 _KIND_ORDER: Final = (*KINDS, "unknown")
 
 _Parents = tuple[tuple[str, str], ...]  # (child, parent), sorted
@@ -196,30 +197,37 @@ def _covers(anomaly: Anomaly, time_ns: int) -> bool:
 
 
 def unknowns_of(job: JobResult) -> tuple[tuple[str, str], ...]:
-    """(what is not known, why) for a job, in the order a reader meets them."""
-    found = []
+    """(what is not known, why) for a job, in the order a reader meets them.
+
+    Things that share one reason share one line, as ("dp, tp", reason).
+    """
+    found: dict[str, list[str]] = defaultdict(list)
     if job.period_s is None:
-        claim = job.evidence.get("period")
-        found.append(("period", claim.basis if claim else "no reason given"))
-    found += [
-        (kind, job.parallelism.basis.get(kind, "no reason given"))
-        for kind in KINDS
-        if getattr(job.parallelism, kind) is None
-    ]
+        found[_reason(job.evidence, "period")].append("period")
+    for kind in KINDS:
+        if getattr(job.parallelism, kind) is None:
+            found[job.parallelism.basis.get(kind, _NO_REASON)].append(kind)
     for statement in ("kind", "algorithm"):
         reasons = Counter(
-            group.evidence[statement].basis if statement in group.evidence else "no reason given"
+            _reason(group.evidence, statement)
             for group in job.groups
             if getattr(group, statement) == "unknown"
         )
         for reason, count in reasons.items():
-            found.append((f"{statement} of {count} group{'s' * (count > 1)}", reason))
-    return tuple(found)
+            found[reason].append(f"{statement} of {count} group{'s' * (count > 1)}")
+    return tuple((", ".join(names), reason) for reason, names in found.items())
 
 
-def sizes_line(sizes: Sequence[Mapping[str, int]]) -> str:
-    """Candidates as "dp 8 tp 4, or dp 32"; sizes of 1 are left out."""
-    return ", or ".join(
+def _reason(evidence: Mapping[str, Claim], statement: str) -> str:
+    return evidence[statement].basis if statement in evidence else _NO_REASON
+
+
+def sizes_line(sizes: Sequence[Mapping[str, int]], most: int) -> str:
+    """Candidates as "dp 8 tp 4, dp 32 or 3 more"; sizes of 1 are left out."""
+    named = [
         " ".join(f"{kind} {size[kind]}" for kind in KINDS if size.get(kind, 1) > 1) or "one GPU"
         for size in sizes
-    )
+    ]
+    if len(named) > most:
+        named = [*named[:most], f"{len(named) - most} more"]
+    return " or ".join(filter(None, [", ".join(named[:-1]), *named[-1:]]))

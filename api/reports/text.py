@@ -16,6 +16,7 @@ from api.reports.picture import (
     Block,
     Step,
     blocks_of,
+    natural,
     sizes_line,
     steps_of,
     unknowns_of,
@@ -29,6 +30,7 @@ Line = Text | Table
 _LABEL: Final = 10  # columns of the left margin, where a line says what it is about
 _SHAPES_SHOWN: Final = 12  # drawings per block; a job of a thousand hosts must stay readable
 _ENDPOINTS_SHOWN: Final = 6
+_CANDIDATES_SHOWN: Final = 4
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _CUT: Final = "·"
 # A bar's height runs from 0.8 to 1.6 of the usual duration: ordinary jitter stays one height.
@@ -149,7 +151,7 @@ def _sizes(job: JobResult) -> Iterator[Line]:
         named += [(f"{kind} {'?' if size is None else size}", style), "  "]
     yield _labelled("sizes", *named, _sure(sizes.confidence))
     if len(sizes.candidates) > 1:
-        yield _labelled("", sizes_line(sizes.candidates))
+        yield _labelled("", sizes_line(sizes.candidates, _CANDIDATES_SHOWN))
     for kind in KINDS:
         size = getattr(sizes, kind)
         if size is not None and size > 1 and kind in sizes.basis:
@@ -255,16 +257,19 @@ def _telemetry(telemetry: Telemetry) -> Iterator[Line]:
     )
     # One line for all exporters that behave alike: a fabric has dozens.
     alike: dict[tuple[str, ...], list[ExporterHealth]] = {}
-    for exporter in telemetry.exporters:
-        alike.setdefault(_behaviour(exporter), []).append(exporter)
+    for exporter in sorted(telemetry.exporters, key=lambda e: natural(e.agent)):
+        time = "no samples"
+        if exporter.flow_samples:
+            time = f"time by {exporter.time_basis.name.lower()}"
+        alike.setdefault((exporter.protocol, time, exporter.state), []).append(exporter)
     for behaviour, exporters in alike.items():
         names = [f"{exporter.agent}/{exporter.sub_agent}" for exporter in exporters]
-        yield _labelled("", f"{'  '.join(behaviour)}  {_shortened(names, _ENDPOINTS_SHOWN)}")
-
-
-def _behaviour(exporter: ExporterHealth) -> tuple[str, ...]:
-    rates = ", ".join(f"1:{rate}" for rate in exporter.sampling_rates) or "no rate"
-    return exporter.protocol, rates, f"time by {exporter.time_basis.name.lower()}", exporter.state
+        rates = sorted({rate for exporter in exporters for rate in exporter.sampling_rates})
+        shown = (
+            f"1:{rates[0]:,}" + (f" to 1:{rates[-1]:,}" if len(rates) > 1 else "") if rates else ""
+        )
+        parts = [*behaviour, shown, _shortened(names, _ENDPOINTS_SHOWN)]
+        yield _labelled("", "  ".join(filter(None, parts)))
 
 
 def _shortened(names: tuple[str, ...] | list[str], most: int) -> str:

@@ -75,23 +75,29 @@ def test_steps_are_relative_to_the_complete_ones() -> None:
     assert abs(steps[5].relative - 1.55) < 1e-9
 
 
-def test_unknowns_carry_their_reason() -> None:
+def test_unknowns_carry_their_reason_and_share_it() -> None:
     unknown = replace(
         made.ring_group([0, 1], 0), kind="unknown", evidence={"kind": Claim(0.4, "few samples", 3)}
     )
     job = made.job(
-        period_s=None, evidence={"period": Claim(0.1, "no rhythm", 9)}, groups=(unknown,)
+        period_s=None,
+        evidence={"period": Claim(0.1, "no rhythm", 9)},
+        groups=(unknown,),
+        parallelism=replace(made.job().parallelism, ep=None, basis={"dp": "alike", "tp": "alike"}),
     )
     assert unknowns_of(job) == (
         ("period", "no rhythm"),
-        ("dp", "tp inside the hosts draws the same rings"),
-        ("tp", "never on the wire"),
+        ("dp, tp", "alike"),
+        ("ep", "no reason given"),
         ("kind of 1 group", "few samples"),
     )
 
 
 def test_candidates_leave_out_sizes_of_one() -> None:
-    assert sizes_line([{"dp": 4, "tp": 2, "pp": 1}, {"dp": 8}]) == "dp 4 tp 2, or dp 8"
+    sizes = [{"dp": 4, "tp": 2, "pp": 1}, {"dp": 8}, {"dp": 16}]
+    assert sizes_line(sizes, 9) == "dp 4 tp 2, dp 8 or dp 16"
+    assert sizes_line(sizes, 1) == "dp 4 tp 2 or 2 more"
+    assert sizes_line(sizes[1:2], 1) == "dp 8"
 
 
 def test_natural_order_counts() -> None:

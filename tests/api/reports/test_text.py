@@ -13,7 +13,7 @@ job-1  training  4 hosts, 8 endpoints  sure 0.96
 hosts     gpu-001, gpu-002, gpu-003, gpu-004
 period    1 s ± 2 ms  sure 0.97
 sizes     dp ?  tp ?  pp 1  cp 1  ep 1  sure 0.90
-          dp 4 tp 2, or dp 8
+          dp 4 tp 2 or dp 8
 
 dp        ring  all_reduce  2 groups of 4  1.23 GB an iteration each  sure 0.97
       ×2  gpu-001 → gpu-003 → gpu-002 → gpu-004 → (gpu-001)
@@ -30,7 +30,7 @@ unknown   tp: never on the wire
 
 no job    1.50 MB (storage 1.40 MB, unknown 100 kB) on 10.9.0.1
 telemetry 4 flow and 2 counter samples in 3 datagrams, 1 lost, 0 decode errors
-          sflow5  1:1000  time by exporter  ok  10.255.0.1/100000
+          sflow5  time by exporter  ok  1:1,000  10.255.0.1/100000
 """
 
 
