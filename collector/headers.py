@@ -32,6 +32,8 @@ _ETHERNET: Final = 1  # header_protocol of sFlow
 _IPV4: Final = 11
 _IPV6: Final = 12
 _ETHERTYPE_ROCE: Final = 0x8915
+_CUT: Final = -1  # in place of an Ethertype: the header ends before it
+_OTHER: Final = -2  # nothing that is read here
 _MOST_TAGS: Final = 4
 _MOST_EXTENSIONS: Final = 8
 # The largest IP packet (65,535 bytes: a host's segmentation offload, seen by a software switch)
@@ -65,28 +67,28 @@ class HeaderColumns(NamedTuple):
 
 @njit(cache=True)
 def _network(buffer: U8, at: int, end: int, protocol: int) -> tuple[int, int, int]:
-    """Where the network header begins, its Ethertype (0 = cut off before it), the outer VLAN."""
+    """Where the network header begins, its Ethertype or one of two codes, the outer VLAN."""
     vlan = ABSENT_U16
     if protocol == _IPV4:
         return at, 0x0800, vlan
     if protocol == _IPV6:
         return at, 0x86DD, vlan
     if protocol != _ETHERNET:
-        return at, 0xFFFF, vlan
+        return at, _OTHER, vlan
     at += 12
     for _ in range(_MOST_TAGS + 1):
         if end - at < 2:
-            return at, 0, vlan
+            return at, _CUT, vlan
         kind = u16(buffer, at)
         at += 2
         if kind not in (0x8100, 0x88A8, 0x9100):
             return at, kind, vlan
         if end - at < 2:
-            return at, 0, vlan
+            return at, _CUT, vlan
         if vlan == ABSENT_U16:
             vlan = u16(buffer, at) & 0x0FFF
         at += 2
-    return at, 0xFFFF, vlan
+    return at, _OTHER, vlan
 
 
 @njit(cache=True)
@@ -200,7 +202,7 @@ def _parse(
                     out.frame_bytes[row] = at - begin + length
                 continue
             inner, following, part, fragment = _skip_extensions(buffer, inner, end, following)
-        elif kind == 0:
+        elif kind == _CUT:
             out.header_state[row] = HeaderState.TRUNCATED_NETWORK
             continue
         else:
