@@ -45,5 +45,6 @@ def analyze(
     telemetry = ingest(captures, on_progress)
     if telemetry.datagrams == 0:
         names = ", ".join(str(path) for path in captures)
-        raise NothingToAnalyze(f"{names}: no telemetry datagrams found")
+        reasons = "".join(f"; {error.reason}" for error in telemetry.errors)
+        raise NothingToAnalyze(f"{names}: no telemetry datagrams found{reasons}")
     return analyse_window(telemetry, known), telemetry

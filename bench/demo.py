@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from textwrap import shorten
 from typing import Final
 
 from rich.box import SIMPLE_HEAD
@@ -118,12 +119,10 @@ def _groups(pair: JobPair, host_of: Mapping[str, str]) -> Iterator[Line]:
 def _drawn(group: Document, host_of: Mapping[str, str]) -> str:
     members = [host_of.get(member, member) for member in group["members"]]
     if group["algorithm"] == "tree":
-        roots = sorted(
-            {parent for _, parent in tree} - {child for child, _ in tree}
-            for tree in parents_of(group)
-        )
-        named = ", ".join(host_of.get(root, root) for tree in roots for root in sorted(tree))
-        return f"{len(roots)} trees over {len(members)}, roots {named}"
+        trees = parents_of(group)
+        roots = [{up for _, up in tree} - {child for child, _ in tree} for tree in trees]
+        named = sorted(host_of.get(root, root) for of_tree in roots for root in of_tree)
+        return f"{len(trees)} trees over {len(members)}, roots {', '.join(named)}"
     orders = orders_of(group)
     if not orders:
         return f"{group['kind']} {group['algorithm']}: {', '.join(sorted(members))}"
@@ -183,7 +182,8 @@ def demonstrate(made: Capture, console: Console) -> bool:
     console.print(f"analysed in {run.wall_s:.1f} s with {run.peak_bytes / 1e6:.0f} MB")
     shortfalls = missed(truth, result, made.level)
     for shortfall in shortfalls:
-        console.print(f"✗ {shortfall.threshold}: {shortfall.found}", style="red")
+        found = shorten(shortfall.found, _PLAIN_WIDTH)
+        console.print(f"✗ {shortfall.threshold}: {found}", style="red")
     if not shortfalls:
         console.print("✓ truth and result agree", style="green")
     return not shortfalls
