@@ -15,6 +15,7 @@ from collector.schema import U8
 GZIP_MAGIC: Final = b"\x1f\x8b"
 _READ_BYTES: Final = 1 << 20  # of the file on disk at a time
 _GZIP_WBITS: Final = 31  # zlib: expect a gzip wrapper
+_PIECE_BYTES: Final = 1 << 18  # unpacked at a time; what is done again where the stream is damaged
 
 
 class ByteSource:
@@ -76,7 +77,7 @@ class ByteSource:
     def _next(self, limit: int) -> bytes:
         if self._inflater is None:
             return self._file.read(limit)
-        while True:
+        while self.fault is None:
             raw = self._inflater.unconsumed_tail or self._inflater.unused_data
             if self._inflater.eof:
                 if len(raw) < len(GZIP_MAGIC):
@@ -88,14 +89,16 @@ class ByteSource:
                 raw = self._file.read(_READ_BYTES)
                 if not raw:
                     self.fault = "the gzip stream ends early"
-                    return b""
+                    break
+            before = self._inflater.copy()
             try:
-                piece = self._inflater.decompress(raw, limit)
+                piece = self._inflater.decompress(raw, min(limit, _PIECE_BYTES))
             except zlib.error as error:
                 self.fault = f"damaged gzip stream ({error})"
-                return b""
+                return _unpack_until_damage(before, raw)[:limit]
             if piece:
                 return piece
+        return b""
 
     def close(self) -> None:
         """Close the file."""
@@ -111,6 +114,17 @@ class ByteSource:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _unpack_until_damage(inflater: zlib._Decompress, raw: bytes) -> bytes:
+    """What zlib throws away when it raises: the bytes that came out before the damage."""
+    piece = bytearray()
+    try:
+        for at in range(len(raw)):
+            piece += inflater.decompress(raw[at : at + 1])
+    except zlib.error:
+        pass
+    return bytes(piece)
 
 
 class Window:
