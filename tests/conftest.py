@@ -8,11 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from bench.captures import Capture
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+# The first call of a kernel compiles it, and the machine may be busy: no test is held to a clock.
+settings.register_profile("ringscope", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ringscope")
+
 REQUIRE_ALL = os.environ.get("RINGSCOPE_REQUIRE") == "all"
 
 
