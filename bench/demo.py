@@ -50,6 +50,7 @@ _MARKS: Final = {
     Verdict.ABSTAINED: Text("– not said", "yellow"),
 }
 _PLAIN_WIDTH: Final = 140
+_SHORTFALLS_SHOWN: Final = 5
 _WRONG: Final = Text("✗", "bold red")
 
 
@@ -181,9 +182,11 @@ def demonstrate(made: Capture, console: Console) -> bool:
     console.print(table(list(compare(truth, result))))
     console.print(f"analysed in {run.wall_s:.1f} s with {run.peak_bytes / 1e6:.0f} MB")
     shortfalls = missed(truth, result, made.level)
-    for shortfall in shortfalls:
+    for shortfall in shortfalls[:_SHORTFALLS_SHOWN]:
         found = shorten(shortfall.found, _PLAIN_WIDTH)
         console.print(f"✗ {shortfall.threshold}: {found}", style="red")
+    if len(shortfalls) > _SHORTFALLS_SHOWN:
+        console.print(f"✗ and {len(shortfalls) - _SHORTFALLS_SHOWN} more", style="red")
     if not shortfalls:
         console.print("✓ truth and result agree", style="green")
     return not shortfalls

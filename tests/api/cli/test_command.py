@@ -75,9 +75,10 @@ def test_help_loads_nothing_heavy() -> None:
     [
         ("empty.pcap", b"", "empty"),
         ("text.pcap", b"not a capture at all, but a note\n", "no pcap"),
-        ("text.pcap.gz", gzip.compress(b"not a capture at all"), "no pcap"),
+        ("text.pcap.gz", gzip.compress(b"not a capture at all", mtime=0), "no pcap"),
         ("no-packets.pcap", random_datagrams(0), "no telemetry datagrams"),
     ],
+    ids=["empty", "text", "gzip", "no packets"],
 )
 def test_nothing_to_read(tmp_path: Path, name: str, content: bytes, reason: str) -> None:
     capture = tmp_path / name
