@@ -136,6 +136,7 @@ class Score:
     level: str
     jobs: JobCounts
     sizes: tuple[Judged, ...]
+    candidates: Ratio
     role: Ratio
     members: Overlap
     groups_exact: Ratio
@@ -172,6 +173,7 @@ def score(truth: Document, result: Document) -> Score:
         level=str(truth.get("level", "")),
         jobs=job_counts(pairs, lone),
         sizes=tuple(judged for pair in pairs for judged in size_verdicts(pair)),
+        candidates=sum((candidate_ratio(pair) for pair in pairs), Ratio()),
         role=sum((role_by_bytes(pair) for pair in pairs), Ratio()),
         members=membership(truth["jobs"], result["jobs"]),
         groups_exact=sum((exact_groups(pair) for pair in pairs), Ratio()),
@@ -232,6 +234,23 @@ def size_verdicts(pair: JobPair) -> Iterable[Judged]:
         else:
             verdict = Verdict.ABSTAINED
         yield Judged(f"{pair.true['id']} {kind}", verdict, str(true[kind]), str(size))
+
+
+def candidate_ratio(pair: JobPair) -> Ratio:
+    """``|R candidates that draw the edges seen| / |R candidates|``.
+
+    A candidate does if it agrees, in every kind it names, with one of the truth's candidates (all
+    assignments that draw the same edges) or with the truth itself. A list that names everything
+    would otherwise never leave the truth out.
+    """
+    sizes = pair.true["parallelism"]
+    drawn = [sizes, *(sizes.get("candidates") or ())]
+    said = ((pair.said or {}).get("parallelism") or {}).get("candidates") or ()
+    hits = sum(
+        any(all(one.get(kind) == size for kind, size in candidate.items()) for one in drawn)
+        for candidate in said
+    )
+    return Ratio(hits, len(said))
 
 
 def edge_bytes_by_group(job: Document) -> list[dict[Edge, float]]:

@@ -14,7 +14,7 @@ from bench.claims import Claim
 from bench.compare import Judged, Verdict
 from bench.judge import Shortfall, worst, wrong_claims
 from bench.measure import Run
-from bench.score import Score, confident, reliability
+from bench.score import Ratio, Score, confident, reliability
 
 NOTHING = "-"  # nothing to score, as opposed to a score of zero
 
@@ -32,6 +32,7 @@ _COLUMNS = (
     "seed",
     "jobs",
     "sizes",
+    "candidates",
     "roles",
     "groups F1",
     "algorithm",
@@ -52,8 +53,9 @@ def accuracy_table(rows: Sequence[Row], title: str) -> Table:
     """One line per row.
 
     Jobs, sizes, algorithm and ring order are "right / all" (sizes with "+n" right only among their
-    candidates, "?n" abstained); errors of bytes and period are the worst ones, of boundaries
-    "median / mean" in percent of the period, before and after one constant offset.
+    candidates, "?n" abstained), candidates "possible / listed"; errors of bytes and period are the
+    worst ones, of boundaries "median / mean" in percent of the period, before and after one
+    constant offset.
     """
     table = _table(title, _COLUMNS, left=1)
     for row in rows:
@@ -64,6 +66,7 @@ def accuracy_table(rows: Sequence[Row], title: str) -> Table:
             str(score.seed),
             f"{jobs.exact} / {jobs.true}" + (f", {jobs.false} false" if jobs.false else ""),
             _judged(score.sizes),
+            _counted(score.candidates),
             _percent(score.role.value, 1),
             _number(score.members.f1),
             _judged(score.algorithms),
@@ -140,6 +143,10 @@ def _judged(judged: Sequence[Judged]) -> str:
         text += f"+{count[Verdict.IN_CANDIDATES]}"
     text += f" / {len(judged)}"
     return text + (f" ?{count[Verdict.ABSTAINED]}" if count[Verdict.ABSTAINED] else "")
+
+
+def _counted(ratio: Ratio) -> str:
+    return f"{ratio.hits:.0f} / {ratio.of:.0f}" if ratio.of else NOTHING
 
 
 def _number(value: float | None) -> str:

@@ -32,6 +32,8 @@ def truth_of(scenario: str, seed: int, level: str) -> Json:
 def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Json:
     """What every analysis answers; a test changes it in place before it calls main()."""
     answer = document(job("r", [ring("g", "abcd")]))
+    candidates = [{"dp": 4, "tp": 1}, {"dp": 8, "tp": 1}]
+    answer["jobs"][0]["parallelism"]["candidates"] = candidates
 
     def capture(scenario: str, seed: int, level: str, thinned: int) -> Capture:
         if scenario == "broken":
@@ -71,7 +73,18 @@ def test_right_results_pass(said: Json, capsys: pytest.CaptureFixture[str]) -> N
     named = [(row[0].strip(), row[1].strip()) for row in rows]
     assert named == [("dp_ring", "1"), ("dp_ring", "2"), ("dp_tree", "1"), ("dp_tree", "2")]
     assert [cell.strip() for cell in rows[0][2:]] == [
-        *("1 / 1", "5 / 5", "100.0 %", "1.000", "1 / 1", "1 / 1", "-", "0.00 %", "0.000 %"),
+        *(
+            "1 / 1",
+            "5 / 5",
+            "1 / 2",
+            "100.0 %",
+            "1.000",
+            "1 / 1",
+            "1 / 1",
+            "-",
+            "0.00 %",
+            "0.000 %",
+        ),
         *("0.00 / 0.00 %", "0.00 / 0.00 %", "0", "100 %", "12.5", "300"),
     ]
     assert "passed (4 captures)" in printed.out

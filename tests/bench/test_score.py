@@ -117,6 +117,22 @@ class TestSizes:
         assert got["tp"] is Verdict.IN_CANDIDATES
         assert got["dp"] is Verdict.ABSTAINED
 
+    @pytest.mark.parametrize(
+        ("alternatives", "listed", "expected"),
+        [
+            ([], [{"tp": 8, "dp": 4}, {"tp": 1, "dp": 32}], Ratio(1, 2)),
+            ([{"tp": 1, "dp": 32}], [{"tp": 8, "dp": 4}, {"tp": 1, "dp": 32}], Ratio(2, 2)),
+            ([{"tp": 1, "dp": 32}], [{"tp": 1, "dp": 4}, {"tp": 8}], Ratio(1, 2)),
+            ([{"tp": 1, "dp": 32}], [], Ratio(0, 0)),
+        ],
+    )
+    def test_candidates_that_the_edges_rule_out(
+        self, alternatives: list[Json], listed: list[Json], expected: Ratio
+    ) -> None:
+        true = job("t", [ring("g", "abcd")], parallelism=SIZES | {"candidates": alternatives})
+        said = job("r", [ring("g", "abcd")], parallelism=SIZES | {"candidates": listed})
+        assert score(document(true), document(said)).candidates == expected
+
 
 SIZES = {"dp": 4, "tp": 8, "pp": 1, "cp": 1, "ep": 1}
 
