@@ -104,24 +104,27 @@ class ExporterTable:
         ):
             self._add(name, number, np.where(fresh[rows], column[rows], 0))
 
-        arrival_ns = batch.arrival_ns
-        earliest_ns = arrival_ns - FLUSH_NS
-        by_exporter = np.argsort(number, kind="stable")
-        ranked, ranked_rows = number[by_exporter], rows[by_exporter]
-        before_ns = np.empty(len(ranked), np.int64)
-        before_ns[1:] = arrival_ns[ranked_rows[:-1]]
-        first = np.ones(len(ranked), np.bool_)
-        first[1:] = ranked[1:] != ranked[:-1]
-        before_ns[first] = self._last_arrival_ns[ranked[first]]
-        last = np.ones(len(ranked), np.bool_)
-        last[:-1] = first[1:]
-        self._last_arrival_ns[ranked[last]] = arrival_ns[ranked_rows[last]]
-        # What came late was taken before the datagram that overtook it.
-        in_order = order[by_exporter] == Order.NEXT
-        bound = ranked_rows[in_order & (before_ns <= arrival_ns[ranked_rows])]
-        kept = before_ns[in_order & (before_ns <= arrival_ns[ranked_rows])]
-        earliest_ns[bound] = np.maximum(earliest_ns[bound], kept)
+        earliest_ns = batch.arrival_ns - FLUSH_NS
+        # What came late or twice says nothing about when the exporter flushed.
+        prompt = (order != Order.LATE) & (order != Order.DUPLICATE)
+        self._bound(rows[prompt], number[prompt], batch.arrival_ns, earliest_ns)
         return Arrivals(exporter, fresh, earliest_ns)
+
+    def _bound(self, rows: I64, number: I64, arrival_ns: I64, earliest_ns: I64) -> None:
+        """Raise `earliest_ns` to the arrival of the exporter's datagram before, in place."""
+        by_exporter = np.argsort(number, kind="stable")
+        rows, number = rows[by_exporter], number[by_exporter]
+        first = np.ones(len(rows), np.bool_)
+        first[1:] = number[1:] != number[:-1]
+        last = np.ones(len(rows), np.bool_)
+        last[:-1] = first[1:]
+        before_ns = np.empty(len(rows), np.int64)
+        before_ns[1:] = arrival_ns[rows[:-1]]
+        before_ns[first] = self._last_arrival_ns[number[first]]
+        self._last_arrival_ns[number[last]] = arrival_ns[rows[last]]
+        forward = before_ns <= arrival_ns[rows]  # captures can overlap
+        bound = rows[forward]
+        earliest_ns[bound] = np.maximum(earliest_ns[bound], before_ns[forward])
 
     def take(self, flows: FlowBatch, samples: Samples, kept: I64) -> None:
         """Take in the flow samples of the datagrams just arrived.

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collector import headers, sflow
-from collector.addresses import to_text
+from collector.addresses import distinct
 from collector.capture import first_arrival_ns, read_capture
 from collector.errors import CaptureError, NothingReadError
-from collector.exporters import ExporterTable
+from collector.exporters import MOST_EXPORTERS, ExporterTable
 from collector.link import DatagramBatch, Defect
 from collector.packets import Faults
 from collector.schema import (
@@ -115,10 +115,21 @@ class _Window:
         """Count the datagrams that were damaged: by exporter, or by sender where none is named."""
         status = samples.headers.status
         at = samples.headers.fault_at + (batch.file_offset - batch.offset)
+        nameless = np.flatnonzero(~readable)
+        senders, sender = distinct(batch.src_hi[nameless], batch.src_lo[nameless])
         for code, text in sflow.REASONS.items():
-            for row in np.flatnonzero((status == code) & ~readable).tolist():
-                sender = to_text(int(batch.src_hi[row]), int(batch.src_lo[row]))
-                faults.note(text, int(at[row]), exporter=sender)
+            bad = status[nameless] == code
+            numbers, first, counts = _by_number(sender[bad])
+            for number, row, count in zip(numbers, first, counts, strict=True):
+                faults.note(text, int(at[nameless[bad][row]]), count, senders[number])
+        beyond = readable & (exporter < 0)
+        self._note(
+            f"one more than {MOST_EXPORTERS} exporters: not followed",
+            exporter[beyond],
+            at[beyond],
+            faults,
+        )
+        readable = readable & ~beyond
         cut = batch.defect != Defect.NONE
         for defect, text in sflow.DEFECT_REASONS.items():
             bad = readable & (batch.defect == defect)
@@ -131,13 +142,17 @@ class _Window:
         """Count `reason` once per row, by exporter."""
         if not len(exporter):
             return
-        numbers, first, counts = np.unique(exporter, return_index=True, return_counts=True)
         self.exporters.add_errors(exporter[exporter >= 0])
-        for number, row, count in zip(
-            numbers.tolist(), first.tolist(), counts.tolist(), strict=True
-        ):
+        numbers, first, counts = _by_number(exporter)
+        for number, row, count in zip(numbers, first, counts, strict=True):
             agent = self.exporters.agent(number) if number >= 0 else None
             faults.note(reason, int(at[row]), count, agent)
+
+
+def _by_number(numbers: NDArray[np.int64]) -> tuple[list[int], list[int], list[int]]:
+    """Distinct numbers, where each first stands, and how often."""
+    values, first, counts = np.unique(numbers, return_index=True, return_counts=True)
+    return values.tolist(), first.tolist(), counts.tolist()
 
 
 def ingest(
@@ -149,7 +164,8 @@ def ingest(
     ----------
     captures
         pcap or pcapng files, plain or gzip, with sFlow version 5 datagrams. They are read in the
-        order of their first datagram, whatever order they are given in.
+        order of their first datagram, whatever order they are given in; one given twice counts
+        once.
     on_progress
         Called now and then with the bytes read so far and the bytes of all files.
 
@@ -173,6 +189,7 @@ def ingest(
     window = _Window()
     errors: list[DecodeError] = []
     opened = 0
+    captures = list({path.resolve(): path for path in captures}.values())
     sizes = {path: path.stat().st_size if path.is_file() else 0 for path in captures}
     total, done = sum(sizes.values()), 0
     first_ns = {path: first_arrival_ns(path) for path in captures}

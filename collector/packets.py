@@ -12,6 +12,8 @@ from collector.schema import I32, I64, U8, DecodeError
 ROWS_PER_BATCH: Final = 1 << 16
 # libpcap itself refuses larger ones; a length beyond it means that the file is damaged.
 MAX_PACKET_BYTES: Final = 1 << 18
+# Forged senders can be without number; beyond this many lines, faults are counted without a name.
+_MOST_NAMED: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +53,10 @@ class Faults:
     def note(
         self, reason: str, offset: int | None, count: int = 1, exporter: str | None = None
     ) -> None:
-        """Count `reason` `count` times; the first `offset` is kept."""
+        """Count `reason` so many times; the first `offset` is kept."""
         key = (exporter, reason)
+        if key not in self._first and len(self._first) >= _MOST_NAMED:
+            key = (None, reason)
         self._first.setdefault(key, offset)
         self._count[key] += count
 

@@ -63,11 +63,13 @@ def test_without_stamps_a_sample_lies_between_two_flushes(tmp_path: Path) -> Non
         (2400, numbered(3)),  # two seconds of silence: the flush was at most one ago
         (2450, numbered(5)),
         (2460, numbered(4)),  # overtaken: its samples may be older than number 5's
+        (2470, numbered(5)),  # a duplicate
+        (2480, numbered(6)),
     ]
     flows = ingest([capture(tmp_path, packets)]).flows
-    assert flows.time_basis.tolist() == [TimeBasis.ARRIVAL] * 6
-    assert ((flows.time_ns - START) // MS).tolist() == [0, 400, 500, 2400, 2450, 2460]
-    assert ((flows.time_min_ns - START) // MS).tolist() == [-1000, 0, -500, 1400, 2400, 1460]
+    assert flows.time_basis.tolist() == [TimeBasis.ARRIVAL] * 7
+    assert ((flows.time_ns - START) // MS).tolist() == [0, 400, 500, 2400, 2450, 2460, 2480]
+    assert ((flows.time_min_ns - START) // MS).tolist() == [-1000, 0, -500, 1400, 2400, 1460, 2450]
     assert FLUSH_NS == 1000 * MS
 
 
@@ -254,6 +256,42 @@ def test_one_bad_file_among_good_ones_is_an_error_not_the_end(tmp_path: Path) ->
         (str(bad), 1),
         (str(tmp_path / "absent.pcap"), 1),
     }
+
+
+def test_a_file_given_twice_counts_once(tmp_path: Path) -> None:
+    path = capture(tmp_path, [(n, e.datagram(flow(), sequence=n)) for n in range(200)])
+    read = ingest([path, tmp_path / "." / path.name])
+    assert (read.flow_samples, read.datagrams, read.lost_datagrams) == (200, 200, 0)
+
+
+def test_garbage_is_counted_by_sender(tmp_path: Path) -> None:
+    path = tmp_path / "a.pcap"
+    frames = [e.packet(b"rubbish" * 9, src=f"192.0.2.{n % 3}") for n in range(9)]
+    frames += [e.packet(e.datagram(agent="10.0.0.1")[:20], src="192.0.2.7")]
+    path.write_bytes(e.pcap((START, frame) for frame in frames))
+    read = ingest([path])
+    assert [(x.exporter, x.reason, x.count) for x in read.errors] == [
+        *((f"192.0.2.{n}", "not an sFlow version 5 datagram", 3) for n in range(3)),
+        ("192.0.2.7", "the datagram ends inside its header", 1),
+    ]
+    assert read.exporters == ()
+
+
+def test_exporters_without_number_are_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("collector.exporters.MOST_EXPORTERS", 3)
+    monkeypatch.setattr("collector.packets._MOST_NAMED", 4)
+    datagrams = [e.datagram(flow(START + n), agent=f"10.0.0.{n}") for n in range(5)]
+    rubbish = [b"rubbish" * 9] * 8
+    path = tmp_path / "a.pcap"
+    packets = [e.packet(data, src=f"192.0.2.{n}") for n, data in enumerate(datagrams + rubbish)]
+    path.write_bytes(e.pcap((START, frame) for frame in packets))
+    read = ingest([path])
+    assert [x.agent for x in read.exporters] == ["10.0.0.0", "10.0.0.1", "10.0.0.2"]
+    assert read.flows.time_ns.tolist() == [START, START + 1, START + 2]
+    assert [x.count for x in read.errors] == [1, 1, 1, 1, 4, 2]
+    assert [x.exporter for x in read.errors[4:]] == [None, None]
 
 
 def test_nothing_readable_at_all_is_raised(tmp_path: Path) -> None:
