@@ -156,7 +156,8 @@ def host_edges_of(job: JobResult) -> dict[str, set[Edge]]:
 def host_rows_of(job: JobResult) -> list[tuple[str, ...]]:
     """The hosts of a job, row by row: a row is a largest group that shares no host with others.
 
-    Within a row hosts stand in the group's order; hosts of no group are the last row.
+    Within a row hosts stand in the group's order, and rows in the order of a chain's stages; hosts
+    of no group are the last row.
     """
     host_of = {rank.endpoint: rank.host for rank in job.ranks}
     rows: list[tuple[str, ...]] = []
@@ -166,6 +167,13 @@ def host_rows_of(job: JobResult) -> list[tuple[str, ...]]:
         if placed.isdisjoint(row):
             rows.append(_rotated(row) if group.algorithm == "ring" else row)
             placed.update(row)
+    stage_of = {
+        host_of.get(member, member): stage
+        for group in job.groups
+        if group.algorithm == "chain"
+        for stage, member in enumerate(group.members)
+    }
+    rows.sort(key=lambda row: min(stage_of.get(host, 0) for host in row))
     rest = tuple(sorted(set(job.hosts) - placed, key=natural))
     return [*rows, rest] if rest else rows
 

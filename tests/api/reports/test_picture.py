@@ -57,6 +57,17 @@ def test_rows_are_disjoint_and_hold_every_host_once() -> None:
     assert rows == [("gpu-001", "gpu-002"), ("gpu-003", "gpu-004")]
 
 
+def test_rows_follow_the_stages_of_chains() -> None:
+    groups = (
+        made.ring_group([0, 1], 0),
+        made.ring_group([2, 3], 0),
+        made.chain_group([2, 0], 0),
+        made.chain_group([3, 1], 0),
+    )
+    rows = host_rows_of(made.job(groups=groups))
+    assert rows == [("gpu-003", "gpu-004"), ("gpu-001", "gpu-002")]
+
+
 def test_hosts_of_no_group_are_the_last_row() -> None:
     rows = host_rows_of(made.job(groups=(made.ring_group([1, 2], 0),)))
     assert rows == [("gpu-002", "gpu-003"), ("gpu-001", "gpu-004")]
