@@ -140,6 +140,20 @@ def test_truncated_capture_is_read_as_far_as_it_goes(real: Path, tmp_path: Path)
     assert result["telemetry"]["decode_errors"] == 1
 
 
+def test_agent_that_sonic_ships(shared: Path) -> None:
+    (capture,) = (shared / "corpus" / "hsflowd-agent").glob("*.pcap")
+    run = ringscope("analyze", capture, "--format", "json", "--strict")
+    assert (run.returncode, run.stderr) == (0, "")
+    result = json.loads(run.stdout)
+    telemetry = result["telemetry"]
+    assert telemetry["flow_samples"] == 656
+    assert telemetry["counter_samples"] == 13
+    assert telemetry["decode_errors"] == 0
+    assert "0x06" in telemetry["roce"]["opcodes"]
+    assert telemetry["roce"]["queue_pairs"] > 0
+    assert result["jobs"] == []
+
+
 def test_several_captures_make_one_window(real: Path, tmp_path: Path) -> None:
     first, second = real / "mpi-ring" / "capture.pcap", real / "iperf-only" / "capture.pcap"
     both = json.loads(ringscope("analyze", second, first, "--format", "json").stdout)
