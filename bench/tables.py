@@ -37,7 +37,9 @@ _COLUMNS = (
     "groups F1",
     "algorithm",
     "ring order",
+    "stages",
     "tree edges",
+    "parents",
     "bytes err",
     "period err",
     "boundary err",
@@ -52,10 +54,10 @@ _COLUMNS = (
 def accuracy_table(rows: Sequence[Row], title: str) -> Table:
     """One line per row.
 
-    Jobs, sizes, algorithm and ring order are "right / all" (sizes with "+n" right only among their
-    candidates, "?n" abstained), candidates "possible / listed"; errors of bytes and period are the
-    worst ones, of boundaries "median / mean" in percent of the period, before and after one
-    constant offset.
+    Jobs, sizes, algorithm, ring order, stages of chains and parents in trees are "right / all"
+    (sizes with "+n" right only among their candidates, "?n" abstained), candidates "possible /
+    listed"; errors of bytes and period are the worst ones, of boundaries "median / mean" in percent
+    of the period, before and after one constant offset.
     """
     table = _table(title, _COLUMNS, left=1)
     for row in rows:
@@ -71,7 +73,9 @@ def accuracy_table(rows: Sequence[Row], title: str) -> Table:
             _number(score.members.f1),
             _judged(score.algorithms),
             _judged(score.rings),
+            _judged(score.chains),
             _number(score.tree_edges.f1),
+            _judged(score.trees),
             _percent(worst(score.group_bytes), 2),
             _percent(worst(score.periods), 3),
             _spread([e for b in score.boundaries for e in b.raw]),
