@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from api.errors import ContractViolation
+from collector.keys import KeyTable
 from collector.schema import ABSENT_U8, ABSENT_U32, ExporterHealth, FlowBatch, Telemetry
 from patterns.result import (
     Algorithm,
@@ -161,24 +162,13 @@ def _exporter(exporter: ExporterHealth) -> Document:
 
 
 def _roce(flows: FlowBatch) -> Document:
-    codes, counts = np.unique(flows.opcode[flows.opcode != ABSENT_U8], return_counts=True)
+    codes = np.bincount(flows.opcode[flows.opcode != ABSENT_U8], minlength=ABSENT_U8)
     has_qp = flows.dest_qp != ABSENT_U32
-    pairs = np.unique(
-        np.column_stack(
-            [
-                flows.dst_hi[has_qp],
-                flows.dst_lo[has_qp],
-                flows.vni[has_qp].astype(np.uint64),
-                flows.dest_qp[has_qp].astype(np.uint64),
-            ]
-        ),
-        axis=0,
-    )
+    tenant_and_qp = (flows.vni[has_qp].astype(np.uint64) << np.uint64(32)) | flows.dest_qp[has_qp]
+    pairs = KeyTable()
+    pairs.number(flows.dst_hi[has_qp], flows.dst_lo[has_qp], tenant_and_qp)
     return {
-        "opcodes": {
-            f"0x{code:02x}": count
-            for code, count in zip(codes.tolist(), counts.tolist(), strict=True)
-        },
+        "opcodes": {f"0x{code:02x}": int(codes[code]) for code in np.flatnonzero(codes)},
         "queue_pairs": len(pairs),
     }
 
