@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from collector.inventory import Inventory
 from collector.schema import Telemetry
-from patterns import boundaries, timeline
+from patterns import timeline
 from patterns.claim import claim, weakest
 from patterns.findings.slow_iteration import slow_iterations
 from patterns.groups import Found, build, recognise
@@ -129,18 +129,13 @@ def _place_iterations(
     if not reducers:
         return candidate, flows, found, unknown
     connections = flows.connection[np.concatenate([f.rows for f in reducers])]
-    signal = timeline.pulse(progress, connections)
-    shape = timeline.bursts(signal, candidate.turns_ns)
-    if shape is None:
+    placed = timeline.place(progress, connections, candidate.turns_ns)
+    if placed is None:
         return candidate, flows, found, unknown
-    crude, pauses = timeline.ends(signal, candidate.turns_ns, shape)
-    if len(crude) < 2:
-        return candidate, flows, found, unknown
-    ends = boundaries.refine(progress, connections, crude, pauses)
-    candidate = replace(candidate, turns_ns=ends)
+    candidate = replace(candidate, turns_ns=placed.ends_ns)
     flows = measure(progress, candidate)
     found = recognise(flows, split(flows, steady(flows)))
-    return candidate, flows, found, timeline.collective(shape, len(signal.time_ns), len(ends))
+    return candidate, flows, found, (placed.collective, placed.claim)
 
 
 def _iterations(

@@ -1,9 +1,9 @@
-"""The end of each gradient burst, by the progress of every connection.
+"""Where in time a given share of an iteration's gradients was through, by progress.
 
-A connection moves the same bytes in every iteration, so a sample's sequence number says which
-share of the burst was still to come, and the mean burst says how long that takes. Every sample in
-the second half of a burst is thus a reading of when the burst ended; together they place it far
-better than the last sample does.
+A connection moves the same bytes in every iteration, so a sample's sequence number says how much
+of the iteration's volume was through when it was taken: the volume is a clock. Read against real
+time it shows the pauses between bursts without the blur that wandering step times give, and every
+sample near a wanted share is a reading of when that share was reached.
 """
 
 from __future__ import annotations
@@ -17,87 +17,173 @@ from numpy.typing import NDArray
 from reconstruct.activity import prompt
 from reconstruct.bins import Progress
 
-LATE_SHARE: Final = 0.12  # rows are read from here on: what came earlier says little of the end
+SHARES: Final = 200  # steps of the pace curve
+NEAR_SHARES: Final = (0.06, 0.12, 0.25, 0.5)  # rows this close to a share tell when it was reached
+ROWS_PER_TURN: Final = 8  # enough of them to go no further away
 CURVE_BINS: Final = 10
 ROUNDS: Final = 4
 FEWEST_ROWS: Final = 3  # of a connection, before it gets an offset of its own
 
 
 @dataclass(frozen=True, slots=True)
-class _Lines:
-    """Position at the end of turn k of each connection: `start + k * volume`."""
+class VolumeClock:
+    """Samples of a job's gradient connections on the axis of volume.
 
-    connection: NDArray[np.int32]
-    start: NDArray[np.float64]
+    Parameters
+    ----------
+    owner : intp[n]
+        Connection of each row, counted from 0.
+    connections : int
+    volume : float64[n]
+        Iterations' worth of volume that had gone by; whole numbers lie in the pauses given.
+    time_s : float64[n]
+        Seconds since `origin_ns`.
+    origin_ns : int
+    turns : int
+        Pauses that were given.
+    """
+
+    owner: NDArray[np.intp]
+    connections: int
     volume: NDArray[np.float64]
+    time_s: NDArray[np.float64]
+    origin_ns: int
+    turns: int
 
 
-def refine(
-    progress: Progress,
-    connections: NDArray[np.int32],
-    crude_ns: NDArray[np.int64],
-    pauses_ns: NDArray[np.int64],
-) -> NDArray[np.int64]:
-    """Ends of the gradient bursts, refined from crude ones.
+def read_clock(
+    progress: Progress, connections: NDArray[np.int32], pauses_ns: NDArray[np.int64]
+) -> VolumeClock:
+    """The volume clock of some connections.
 
     Parameters
     ----------
     progress : Progress
     connections : int32[c]
-        Those whose progress marks the end.
-    crude_ns : int64[k]
-        Ends to about a burst's length.
     pauses_ns : int64[k]
-        A moment in the pause behind each.
+        A moment in the pause after each iteration's burst, ascending.
+    """
+    bins = progress.bins
+    rows = np.flatnonzero(np.isin(bins.connection, connections) & prompt(bins))
+    connection = bins.connection[rows]
+    heads = np.flatnonzero(np.diff(connection, prepend=-1))
+    owner = np.zeros(len(rows), np.intp)
+    volume = np.full(len(rows), np.nan)
+    found = 0
+    for head, tail in zip(heads, np.append(heads[1:], len(rows)), strict=True):
+        line = _line(bins.first_ns[rows[head:tail]], progress, rows[head:tail], pauses_ns)
+        if line is None:
+            continue
+        start, size = line
+        owner[head:tail] = found
+        volume[head:tail] = (bins.last_seq[rows[head:tail]] - start) / size
+        found += 1
+    told = np.isfinite(volume)
+    origin = int(pauses_ns[0])
+    return VolumeClock(
+        owner=owner[told],
+        connections=found,
+        volume=volume[told],
+        time_s=(bins.last_ns[rows[told]] - origin) / 1e9,
+        origin_ns=origin,
+        turns=len(pauses_ns),
+    )
+
+
+def _line(
+    first_ns: NDArray[np.int64],
+    progress: Progress,
+    rows: NDArray[np.intp],
+    pauses_ns: NDArray[np.int64],
+) -> tuple[float, float] | None:
+    """(start, volume): position in pause k is `start + k * volume`, halfway between samples."""
+    after = np.searchsorted(first_ns, pauses_ns)
+    seen = (after > 0) & (after < len(rows))
+    if seen.sum() < FEWEST_ROWS:
+        return None
+    before_seq = progress.bins.last_seq[rows[after[seen] - 1]]
+    after_seq = progress.bins.first_seq[rows[after[seen]]]
+    volume, start = np.polyfit(np.flatnonzero(seen), (before_seq + after_seq) / 2, 1)
+    return (float(start), float(volume)) if volume > 0 else None
+
+
+def pace(clock: VolumeClock, ends_ns: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Median time from each share of the volume to the end of the burst, in seconds.
+
+    Parameters
+    ----------
+    clock : VolumeClock
+    ends_ns : int64[k]
+        End of the burst before each pause.
+
+    Returns
+    -------
+    float64[SHARES]
+        Entry i for share (i + 0.5) / SHARES; nan where no sample fell.
+    """
+    turn = np.ceil(clock.volume).astype(np.int64)
+    inside = (turn >= 0) & (turn < clock.turns)
+    owner, turn = clock.owner[inside], turn[inside]
+    share = clock.volume[inside] - (turn - 1)
+    left = (ends_ns[turn] - clock.origin_ns) / 1e9 - clock.time_s[inside]
+    slot = np.minimum((share * SHARES).astype(np.int64), SHARES - 1)
+    filled = np.bincount(slot, minlength=SHARES) > 0
+    offset = np.zeros(clock.connections)
+    curve = np.full(SHARES, np.nan)
+    for _ in range(2):
+        curve = np.where(filled, _median_by(slot, left - offset[owner], SHARES), np.nan)
+        offset = _median_by(owner, left - curve[slot], clock.connections)
+    return curve
+
+
+def last_end(clock: VolumeClock, curve: NDArray[np.float64]) -> int | None:
+    """End of the burst behind the last pause, from its samples and the pace; None without any.
+
+    The pause behind that burst may lie outside the window and the burst be whole all the same.
+    """
+    share = clock.volume - (clock.turns - 1)
+    late = (share > 1 - NEAR_SHARES[-1]) & (share <= 1)
+    if late.sum() < ROWS_PER_TURN:
+        return None
+    slot = np.minimum((share[late] * SHARES).astype(np.int64), SHARES - 1)
+    readings = clock.time_s[late] + curve[slot]
+    told = np.isfinite(readings)
+    return clock.origin_ns + int(np.median(readings[told]) * 1e9) if told.any() else None
+
+
+def reached(
+    clock: VolumeClock, share: float, crude_ns: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """When each iteration had moved `share` of its volume.
+
+    Parameters
+    ----------
+    clock : VolumeClock
+    share : float
+        1 for the end of the burst before the pause.
+    crude_ns : int64[k]
+        The same to about a burst's length.
 
     Returns
     -------
     int64[k]
-        The crude ends where too little is known to do better.
+        The crude times where too little is known to do better.
     """
-    bins = progress.bins
-    rows = np.flatnonzero(np.isin(bins.connection, connections) & prompt(bins))
-    lines = _lines(progress, rows, pauses_ns)
-    if not len(lines.connection):
-        return crude_ns
-    at = np.searchsorted(lines.connection, bins.connection[rows])
-    at = np.minimum(at, len(lines.connection) - 1)
-    known = lines.connection[at] == bins.connection[rows]
-    rows, owner = rows[known], at[known]
-    done = (bins.last_seq[rows] - lines.start[owner]) / lines.volume[owner]
+    done = clock.volume - (share - 1)
     turn = np.ceil(done).astype(np.int64)
     left = turn - done
-    late = (left <= LATE_SHARE) & (turn >= 0) & (turn < len(crude_ns))
-    owner, turn, left = owner[late], turn[late], left[late]
-    if len(owner) < 2 * len(crude_ns):
+    inside = (turn >= 0) & (turn < clock.turns)
+    for near in NEAR_SHARES:
+        late = inside & (left <= near)
+        if late.sum() >= ROWS_PER_TURN * clock.turns:
+            break
+    else:
         return crude_ns
-    origin = int(crude_ns[0])
-    time = (bins.last_ns[rows[late]] - origin) / 1e9
-    ends = (crude_ns - origin) / 1e9
-    refined = _fit(owner, turn, left, time, ends, len(lines.connection))
-    return np.asarray(origin + (refined * 1e9).astype(np.int64), np.int64)
-
-
-def _lines(progress: Progress, rows: NDArray[np.intp], pauses_ns: NDArray[np.int64]) -> _Lines:
-    """Fit of each connection's position in the pauses, halfway between its samples around them."""
-    bins = progress.bins
-    found: list[tuple[int, float, float]] = []
-    connection = bins.connection[rows]
-    heads = np.flatnonzero(np.diff(connection, prepend=-1))
-    for head, tail in zip(heads, np.append(heads[1:], len(rows)), strict=True):
-        mine = rows[head:tail]
-        after = np.searchsorted(bins.first_ns[mine], pauses_ns)
-        seen = (after > 0) & (after < len(mine))
-        if seen.sum() < FEWEST_ROWS:
-            continue
-        turns = np.flatnonzero(seen)
-        before_seq = bins.last_seq[mine[after[seen] - 1]]
-        after_seq = bins.first_seq[mine[after[seen]]]
-        volume, start = np.polyfit(turns, (before_seq + after_seq) / 2, 1)
-        if volume > 0:
-            found.append((int(connection[head]), float(start), float(volume)))
-    table = np.array(found, np.float64).reshape(-1, 3)
-    return _Lines(table[:, 0].astype(np.int32), table[:, 1], table[:, 2])
+    ends = (crude_ns - clock.origin_ns) / 1e9
+    refined = _fit(
+        clock.owner[late], turn[late], left[late] / near, clock.time_s[late], ends, clock.connections
+    )
+    return np.asarray(clock.origin_ns + (refined * 1e9).astype(np.int64), np.int64)
 
 
 def _fit(
@@ -109,13 +195,13 @@ def _fit(
     connections: int,
 ) -> NDArray[np.float64]:
     """Ends from readings `time + curve(left) + offset[connection]`, by turns of medians."""
-    slot = np.minimum((left / LATE_SHARE * CURVE_BINS).astype(np.int64), CURVE_BINS - 1)
+    slot = np.minimum((left * CURVE_BINS).astype(np.int64), CURVE_BINS - 1)
     offset = np.zeros(connections)
     level = float(np.median(ends))
     enough = np.bincount(owner, minlength=connections) >= FEWEST_ROWS
     for _ in range(ROUNDS):
         remaining = ends[turn] - time
-        curve = _curve(left, remaining - offset[owner])
+        curve = _curve(left, slot, remaining - offset[owner])
         wrong = remaining - curve - offset[owner]
         offset += np.where(enough, _median_by(owner, wrong, connections), 0.0)
         wrong = remaining - curve - offset[owner]
@@ -129,25 +215,26 @@ def _fit(
     return np.asarray(ends - float(np.median(ends)) + level)
 
 
-def _curve(left: NDArray[np.float64], remaining: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Median time to the end by share of the volume left, linear between bins; float64[n]."""
-    slot = np.minimum((left / LATE_SHARE * CURVE_BINS).astype(np.int64), CURVE_BINS - 1)
-    middle = np.bincount(slot, left, CURVE_BINS) / np.maximum(np.bincount(slot, None, CURVE_BINS), 1)
-    filled = np.bincount(slot, None, CURVE_BINS) > 0
+def _curve(
+    left: NDArray[np.float64], slot: NDArray[np.int64], remaining: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Median time to the end by volume left, linear between the bins' middles; float64[n]."""
+    count = np.bincount(slot, minlength=CURVE_BINS)
+    middle = np.bincount(slot, left, CURVE_BINS) / np.maximum(count, 1)
     height = _median_by(slot, remaining, CURVE_BINS)
-    return np.asarray(np.interp(left, middle[filled], height[filled]))
+    return np.asarray(np.interp(left, middle[count > 0], height[count > 0]))
 
 
 def _median_by(
     group: NDArray[np.int64] | NDArray[np.intp], value: NDArray[np.float64], groups: int
 ) -> NDArray[np.float64]:
     """Median of the values of each group; 0 for one without."""
+    if not len(value):
+        return np.zeros(groups)
     order = np.lexsort((value, group))
     count = np.bincount(group, minlength=groups)
     last = np.cumsum(count)
     ranked = value[order]
-    low = np.clip(last - count + (count - 1) // 2, 0, max(0, len(value) - 1))
-    high = np.clip(last - count + count // 2, 0, max(0, len(value) - 1))
-    if not len(value):
-        return np.zeros(groups)
+    low = np.clip(last - count + (count - 1) // 2, 0, len(value) - 1)
+    high = np.clip(last - count + count // 2, 0, len(value) - 1)
     return np.where(count > 0, (ranked[low] + ranked[high]) / 2, 0.0)

@@ -174,5 +174,8 @@ def _order_claim(item: Found) -> Claim:
         return claim(
             item.role.kind_claim.confidence, item.samples, 2.0, "stages along the path, first by phase"
         )
+    if item.shape.orders > 1:
+        same = f"{item.shape.orders} pairs of trees draw these edges; one of them is given"
+        return claim(max(0.5, 1 / item.shape.orders), item.samples, 1.5, same)
     ceiling = 0.75 if item.shape.ambiguous else SHAPE_CEILING
     return claim(ceiling, item.samples, 1.5, "followed edge by edge, as the data flows")

@@ -38,6 +38,8 @@ class Shape:
         Edges that the shape needs and that were not seen.
     ambiguous : str or None
         What else would draw the same picture.
+    orders : int
+        Different orders (rings, parents of trees) that draw the same edges; 1 where it is known.
     """
 
     algorithm: AlgorithmName
@@ -46,6 +48,7 @@ class Shape:
     channels: tuple[ShapeChannel, ...]
     missing: int = 0
     ambiguous: str | None = None
+    orders: int = 1
 
 
 def mutual(graph: nx.DiGraph[int]) -> nx.Graph[int] | None:

@@ -1,18 +1,20 @@
-"""The iterations' final places: where the gradient burst of the data-parallel groups ends.
+"""The iterations' final places: where the last gradient-reducing transfer ends.
 
-A turn's gradient traffic is one burst (all-reduce), or two where the optimiser runs between a
-reduce-scatter and an all-gather. An iteration ends with the last packet of the burst that follows
-the longest pause; what the optimiser sends afterwards belongs to the next one.
+Gradients pass in one burst or in several (buckets during the backward pass); a sharded optimiser
+adds a second train of bursts, its parameter all-gather, which belongs to the next iteration. The
+pauses between bursts, placed by volume, tell which of these it is.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from patterns import boundaries
+from patterns.boundaries import SHARES, VolumeClock
 from patterns.claim import claim
 from patterns.result import Claim, Collective
 from reconstruct.activity import prompt
@@ -21,27 +23,16 @@ from reconstruct.bins import Progress
 FOLD: Final = 200
 QUIET_SHARE: Final = 0.04  # of the mean rate: a phase below it is a pause
 SHORTEST_PAUSE: Final = 2  # phases of FOLD
-HALVES: Final = (0.5, 2 / 3)  # reduce-scatter's share: equal widths, or fp32 before bf16
-HALVES_WITHIN: Final = 0.04
 
-
-@dataclass(frozen=True, slots=True)
-class Bursts:
-    """The bursts of a mean turn.
-
-    Parameters
-    ----------
-    pause : (float, float)
-        The longest pause, as phases of the provisional turn; the second may exceed 1.
-    gap : (float, float) or None
-        The pause between reduce-scatter and all-gather, likewise, behind the longest one.
-    first_share : float
-        Share of the samples between the two.
-    """
-
-    pause: tuple[float, float]
-    gap: tuple[float, float] | None
-    first_share: float
+HALF: Final = 1 / 2  # reduce-scatter's share of the bytes where both run in one width
+TWO_THIRDS: Final = 2 / 3  # gradients in fp32, parameters in bf16
+SHARE_WITHIN: Final = 0.012
+GAP_OF_PERIOD: Final = 0.003  # a shorter pause inside a burst is not told from its unevenness
+GAP_OF_STEPS: Final = 6.0  # and it must stand out of the burst's own pace
+GAP_REACH: Final = 2  # steps of the pace curve over which a pause may smear
+EDGE: Final = 0.03  # a pause this near the burst's own end is that end, smeared
+OPTIMISER: Final = 0.06  # of the period; a longer pause is compute between buckets
+REGULAR: Final = 0.15  # buckets of one backward pass follow each other within this
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +41,73 @@ class Pulse:
 
     time_ns: NDArray[np.int64]
     weight: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A pause inside an iteration's traffic: after which share of its volume, how long."""
+
+    share: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Ends of the gradient bursts and what the bursts say of the collective.
+
+    Parameters
+    ----------
+    ends_ns : int64[k]
+    collective : str
+    claim : Claim
+    """
+
+    ends_ns: NDArray[np.int64]
+    collective: Collective
+    claim: Claim
+
+
+def place(
+    progress: Progress, connections: NDArray[np.int32], turns_ns: NDArray[np.int64]
+) -> Timeline | None:
+    """The ends of iterations by the job's gradient connections.
+
+    Parameters
+    ----------
+    progress : Progress
+    connections : int32[c]
+        Connections of the job's data-parallel groups.
+    turns_ns : int64[k]
+        Provisional turns, see `reconstruct.iterations`.
+
+    Returns
+    -------
+    Timeline or None
+        None where they never pause together, so that no end can be told.
+    """
+    signal = pulse(progress, connections)
+    pause = longest_pause(signal, turns_ns)
+    if pause is None:
+        return None
+    crude, pauses = _crude_ends(signal, turns_ns, pause)
+    if len(crude) < 2:
+        return None
+    clock = boundaries.read_clock(progress, connections, pauses)
+    if not clock.connections:
+        unknown = claim(0.5, 0, 1.0, "too few samples per connection to follow its volume")
+        return Timeline(crude, "unknown", unknown)
+    ends = boundaries.reached(clock, 1.0, crude)
+    curve = boundaries.pace(clock, ends)
+    last = boundaries.last_end(clock, curve)
+    if last is not None and last <= progress.window_end_ns:
+        clock = replace(clock, turns=clock.turns + 1)
+        ends = boundaries.reached(clock, 1.0, np.append(ends, last))
+    period_s = float(np.median(np.diff(ends))) / 1e9
+    share, collective, said = _read_gaps(gaps(curve, period_s), curve, period_s, clock)
+    if share < 1.0:
+        to_end = np.interp(share, (np.arange(SHARES) + 0.5) / SHARES, _filled(curve))
+        ends = boundaries.reached(clock, share, ends - int(to_end * 1e9))
+    return Timeline(np.unique(ends), collective, said)
 
 
 def pulse(progress: Progress, connections: NDArray[np.int32]) -> Pulse:
@@ -67,61 +125,39 @@ def pulse(progress: Progress, connections: NDArray[np.int32]) -> Pulse:
     return Pulse(time[order], weight[order])
 
 
-def bursts(signal: Pulse, turns_ns: NDArray[np.int64]) -> Bursts | None:
-    """How the signal is spread over a mean turn; None where it never pauses."""
+def longest_pause(signal: Pulse, turns_ns: NDArray[np.int64]) -> tuple[float, float] | None:
+    """The longest pause of a mean turn as phases (the second may exceed 1), None without one."""
     turn = np.searchsorted(turns_ns, signal.time_ns, "right") - 1
     inside = (turn >= 0) & (turn < len(turns_ns) - 1)
     turn, time, weight = turn[inside], signal.time_ns[inside], signal.weight[inside]
     phase = (time - turns_ns[turn]) / np.diff(turns_ns)[turn]
     profile = np.bincount(np.minimum((phase * FOLD).astype(np.int64), FOLD - 1), weight, FOLD)
-    runs = _quiet_runs(profile <= QUIET_SHARE * profile.mean())
-    if not runs:
-        return None
-    start, length = max(runs, key=lambda run: run[1])
-    pause = (start / FOLD, (start + length) / FOLD)
-    share_from = np.concatenate([[0.0], np.cumsum(np.roll(profile, -(start + length)))])
-    total = share_from[-1]
-    for quiet, quiet_length in sorted(runs, key=lambda run: -run[1])[1:]:
-        at = (quiet - (start + length)) % FOLD
-        share = float(share_from[at] / total)
-        if any(abs(share - half) <= HALVES_WITHIN for half in HALVES):
-            begin = (start + length + at) / FOLD
-            return Bursts(pause, (begin, begin + quiet_length / FOLD), share)
-    return Bursts(pause, None, 1.0)
-
-
-def _quiet_runs(quiet: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """(start, length) of each circular run of quiet phases of at least SHORTEST_PAUSE."""
+    quiet = profile <= QUIET_SHARE * profile.mean()
     if quiet.all() or not quiet.any():
-        return []
+        return None
     first_loud = int(np.flatnonzero(~quiet)[0])
     rolled = np.roll(quiet, -first_loud)
     edges = np.flatnonzero(np.diff(np.concatenate([[0], rolled.astype(np.int8), [0]])))
-    starts, ends = edges[::2], edges[1::2]
-    return [
-        (int((s + first_loud) % len(quiet)), int(e - s))
-        for s, e in zip(starts, ends, strict=True)
-        if e - s >= SHORTEST_PAUSE
-    ]
+    starts, lengths = edges[::2], edges[1::2] - edges[::2]
+    longest = int(lengths.argmax())
+    if lengths[longest] < SHORTEST_PAUSE:
+        return None
+    start = (starts[longest] + first_loud) % FOLD
+    return float(start) / FOLD, float(start + lengths[longest]) / FOLD
 
 
-def ends(
-    signal: Pulse, turns_ns: NDArray[np.int64], shape: Bursts
+def _crude_ends(
+    signal: Pulse, turns_ns: NDArray[np.int64], pause: tuple[float, float]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Crude end of the gradient burst of each turn and a moment in the pause behind it.
-
-    The end is the last sample before the widest gap near the place where the mean turn pauses.
-
-    Returns
-    -------
-    ends, pauses : int64[k], int64[k]
-        Ascending; turns whose pause lies outside the signal are left out.
-    """
-    quiet = shape.gap or shape.pause
-    middle = (quiet[0] + quiet[1]) / 2
-    reach = max(0.06, (quiet[1] - quiet[0]) / 2 + 0.04)
+    """Last sample before the widest gap near each turn's pause, and the middle of that gap."""
+    middle = (pause[0] + pause[1]) / 2
+    reach = max(0.06, (pause[1] - pause[0]) / 2 + 0.04)
     found: dict[int, int] = {}
-    for start, length in zip(turns_ns, np.diff(turns_ns), strict=False):
+    lengths = np.diff(turns_ns)
+    # A burst that the window cut in half has an end all the same: look one turn beyond each side.
+    starts = np.concatenate([[turns_ns[0] - lengths[0]], turns_ns])
+    lengths = np.concatenate([[lengths[0]], lengths, [lengths[-1]]])
+    for start, length in zip(starts, lengths, strict=True):
         a, b = np.searchsorted(
             signal.time_ns,
             (start + (middle - reach) * length, start + (middle + reach) * length),
@@ -135,15 +171,79 @@ def ends(
     return np.array(moments, np.int64), np.array([found[m] for m in moments], np.int64)
 
 
-def collective(shape: Bursts, samples: int, turns: int) -> tuple[Collective, Claim]:
-    """What gradient rings do: one burst per turn reduces to all, two scatter and then gather."""
-    needed = 20.0 * turns
-    if shape.gap is None:
-        return "all_reduce", claim(0.93, samples, needed, "one burst of gradients per iteration")
-    return "reduce_scatter+all_gather", claim(
-        0.93,
-        samples,
-        needed,
-        f"two bursts per iteration, the first with {shape.first_share:.0%} of the bytes, "
-        f"{shape.gap[1] - shape.gap[0]:.1%} of a turn apart",
+def gaps(curve: NDArray[np.float64], period_s: float) -> list[Gap]:
+    """Pauses inside the burst, in order of volume.
+
+    Parameters
+    ----------
+    curve : float64[SHARES]
+        As `boundaries.pace` gives it.
+    period_s : float
+    """
+    filled = _filled(curve)
+    steps = -np.diff(filled)
+    usual = float(np.median(np.abs(steps)))
+    kernel = np.ones(2 * GAP_REACH)
+    smeared = np.convolve(steps - usual, kernel, "same")
+    limit = max(GAP_OF_PERIOD * period_s, GAP_OF_STEPS * usual)
+    out = []
+    for i in range(GAP_REACH, len(smeared) - GAP_REACH):
+        near = smeared[i - GAP_REACH : i + GAP_REACH + 1]
+        if smeared[i] >= limit and smeared[i] == near.max() and i == i - GAP_REACH + near.argmax():
+            inside = np.clip(steps[i - GAP_REACH : i + GAP_REACH] - usual, 0, None)
+            places = np.arange(i - GAP_REACH, i + GAP_REACH) + 1
+            share = float((inside * places).sum() / inside.sum()) / SHARES
+            if out and share - out[-1].share < EDGE:
+                out[-1] = max(out[-1], Gap(share, float(smeared[i])), key=lambda g: g.seconds)
+            elif EDGE <= share <= 1 - EDGE:
+                out.append(Gap(share, float(smeared[i])))
+    return out
+
+
+def _filled(curve: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The curve with empty steps interpolated."""
+    told = np.flatnonzero(np.isfinite(curve))
+    return np.asarray(np.interp(np.arange(len(curve)), told, curve[told]))
+
+
+def _read_gaps(
+    found: list[Gap], curve: NDArray[np.float64], period_s: float, clock: VolumeClock
+) -> tuple[float, Collective, Claim]:
+    """Share of the volume at which an iteration ends, the collective, and how sure it is."""
+    samples = len(clock.owner)
+    needed = 20.0 * clock.turns
+    if not found:
+        said = claim(0.9, samples, needed, "one burst of gradients per iteration, with no pause")
+        return 1.0, "all_reduce", said
+    splits = [g for g in found if _is_split(g.share)]
+    if not splits or (len(found) > 1 and _is_regular(found, curve)):
+        said = claim(0.9, samples, needed, f"{len(found) + 1} buckets of gradients per iteration")
+        return 1.0, "all_reduce", said
+    split = min(splits, key=lambda g: g.seconds if len(found) == 1 else abs(g.share - HALF))
+    if len(found) == 1 and split.seconds > OPTIMISER * period_s:
+        said = claim(0.7, samples, needed, "two bursts per iteration, far apart as two buckets are")
+        return 1.0, "all_reduce", said
+    basis = (
+        f"{split.share:.0%} of the bytes before a pause of {split.seconds:.3f} s, as gradients "
+        "before an optimiser step and parameters after it"
+    )
+    sure = abs(split.share - TWO_THIRDS) <= SHARE_WITHIN or len(found) > 1
+    return split.share, "reduce_scatter+all_gather", claim(0.85 if sure else 0.75, samples, needed, basis)
+
+
+def _is_split(share: float) -> bool:
+    return min(abs(share - HALF), abs(share - TWO_THIRDS)) <= SHARE_WITHIN
+
+
+def _is_regular(found: list[Gap], curve: NDArray[np.float64]) -> bool:
+    """Whether bursts start at equal distances, as the buckets of one backward pass do."""
+    filled = _filled(curve)
+    shares = [0.0, *(g.share for g in found)]
+    starts = [filled[min(SHARES - 1, int(s * SHARES) + GAP_REACH)] for s in shares]
+    distance = -np.diff(starts)
+    volumes = np.diff([*shares, 1.0])
+    return bool(
+        len(distance) > 1
+        and np.ptp(distance) <= 2 * REGULAR * distance.mean()
+        and np.ptp(volumes) <= 2 * REGULAR * volumes.mean()
     )

@@ -8,6 +8,7 @@ isomorphism is the node order. Source: NCCL 2.30 src/graph/trees.cc; rule for th
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import islice
 from typing import Final
 
 import networkx as nx
@@ -16,6 +17,7 @@ from patterns.shape import Shape, ShapeChannel, both_ways, mutual
 
 SMALLEST_DOUBLE: Final = 3
 LARGEST_DOUBLE: Final = 1024
+MOST_ORDERS: Final = 64  # automorphisms looked at; beyond it an order is ambiguous anyway
 DOUBLE_SHARE: Final = 1.5  # an edge of both trees carries twice the bytes; the cut lies between
 
 
@@ -49,6 +51,28 @@ def _double(n: int, *, shifted: bool) -> nx.Graph[int]:
                 used = graph.get_edge_data(child, parent, {"trees": 0})["trees"]
                 graph.add_edge(child, parent, trees=used + 1)
     return graph
+
+
+@lru_cache(maxsize=256)
+def orders_alike(n: int, *, shifted: bool) -> int:
+    """How many different pairs of trees draw the same double tree over n nodes.
+
+    With four nodes, the root of either tree hangs from the same inner node as a leaf does, so the
+    edges do not say which of the two is the root.
+    """
+    model = _double(n, shifted=shifted)
+    matcher = nx.isomorphism.GraphMatcher(
+        model, model, edge_match=lambda a, b: a["trees"] == b["trees"]
+    )
+    trees = (parents_a(n), parents_b(n, shifted=shifted))
+    pairs = {
+        frozenset(
+            frozenset((mapping[c], mapping[p]) for c, p in enumerate(parents) if p >= 0)
+            for parents in trees
+        )
+        for mapping in islice(matcher.isomorphisms_iter(), MOST_ORDERS)
+    }
+    return len(pairs)
 
 
 def find(graph: nx.DiGraph[int]) -> Shape | None:
@@ -138,6 +162,7 @@ def _double_shape(order: tuple[int, ...], *, shifted: bool, newest: bool) -> Sha
         members=order,
         channels=tuple(channels),
         ambiguous="a ring both ways or an exchange of three" if n == SMALLEST_DOUBLE else None,
+        orders=orders_alike(n, shifted=shifted),
     )
 
 
