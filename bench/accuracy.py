@@ -85,7 +85,8 @@ def analyse(pcaps: Sequence[Path], inventory: Path) -> tuple[dict[str, Any], Run
         command += ["--inventory", str(inventory), "--format", "json", "--output", str(output)]
         run = run_measured(command, ROOT)
         if run.code or not output.is_file():
-            raise AnalysisFailed(f"exit code {run.code}: " + run.errors[-2000:])
+            # The last line names the error; a traceback before it would not fit a table.
+            raise AnalysisFailed(f"exit code {run.code}: " + run.errors.rpartition("\n")[2])
         result: dict[str, Any] = json.loads(output.read_text())
     check(result, "result")
     return result, run

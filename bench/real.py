@@ -138,7 +138,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             mark = "ok" if finding.right else "MISSED"
             table.add_row(name, finding.what, finding.found, mark)
             right &= finding.right
-    Console().print(table)
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
     return 0 if right else 1
 
 

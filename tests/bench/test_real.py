@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bench import real
 from bench.real import findings
 from tests.bench.documents import document, job, ring
 
@@ -66,3 +68,18 @@ def test_a_group_too_many() -> None:
 def test_no_job_expected() -> None:
     assert [f.right for f in findings(document(), document(), {})] == [True]
     assert [f.right for f in findings(document(), document(result()), {})] == [False]
+
+
+def test_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RINGSCOPE_SHARED", str(tmp_path))
+    assert real.main(["one"]) == 2
+    assert f"no such folder: {tmp_path / 'real' / 'one'}" in capsys.readouterr().err
+    (tmp_path / "real" / "one").mkdir(parents=True)
+    for right, code, mark in ((True, 0, "ok"), (False, 1, "MISSED")):
+        found = [real.Finding("jobs", "1 of 1", right)]
+        monkeypatch.setattr(real, "compare", lambda folder, found=found: found)
+        assert real.main(["one"]) == code
+        row = capsys.readouterr().out.splitlines()[-2].split("|")[1:-1]
+        assert [cell.strip() for cell in row] == ["one", "jobs", "1 of 1", mark]
