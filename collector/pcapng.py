@@ -24,6 +24,7 @@ _SIMPLE_PACKET: Final = 3
 _ENHANCED_PACKET: Final = 6
 _BYTE_ORDER: Final = 0x1A2B_3C4D
 _SMALLEST_BLOCK: Final = 12
+_SMALLEST_CONTROL: Final = 20  # an interface block without options; a section block has 28
 _LARGEST_BLOCK: Final = 1 << 24  # as libpcap: a longer one means damage
 _OPTION_RESOLUTION: Final = 9
 _OPTION_OFFSET: Final = 14
@@ -36,7 +37,7 @@ _CONTROL: Final = -2
 
 
 class Interfaces(NamedTuple):
-    """The interfaces of one section; columns of shape (interfaces,)."""
+    """The interfaces of one section, in columns with room for `_MOST_INTERFACES`."""
 
     link: I32
     resolution: I64  # if_tsresol: bit 7 set = power of 2, else power of 10
@@ -83,6 +84,7 @@ def _scan(
     end: int,
     little: bool,
     interfaces: Interfaces,
+    described: int,
     last_ns: int,
     offset: I64,
     length: I64,
@@ -122,7 +124,7 @@ def _scan(
             else:
                 interface = u16(buffer, block + 8)
             captured = u32_little(buffer, block + 20) if little else u32(buffer, block + 20)
-            if interface < len(interfaces.link):
+            if interface < described:
                 high = u32_little(buffer, block + 12) if little else u32(buffer, block + 12)
                 low = u32_little(buffer, block + 16) if little else u32(buffer, block + 16)
                 ticks = (np.uint64(high) << np.uint64(32)) | np.uint64(low)
@@ -135,13 +137,13 @@ def _scan(
                 return block, rows, last_ns, _BAD_LENGTH
             captured = u32_little(buffer, block + 8) if little else u32(buffer, block + 8)
             captured = min(captured, total - 16)
-            if len(interfaces.link) and interfaces.snap[0]:
+            if described and interfaces.snap[0]:
                 captured = min(captured, int(interfaces.snap[0]))
         else:
             continue
         if captured > block + total - 4 - data:
             return block, rows, last_ns, _BAD_LENGTH
-        if interface >= len(interfaces.link):
+        if interface >= described:
             if not strays[0]:
                 strays[1] = block
             strays[0] += 1
@@ -154,11 +156,9 @@ def _scan(
     return at, rows, last_ns, _FULL
 
 
-def _read_interface(block: U8, little: bool) -> tuple[int, int, int, int]:
-    """Link type, if_tsresol, if_tsoffset in ns and snap length of an interface block."""
+def _describe(block: U8, little: bool, interfaces: Interfaces, row: int) -> None:
+    """Read an interface block into `row` of `interfaces`."""
     order = "<" if little else ">"
-    words = block[8:16].view(f"{order}u2")
-    link, snap = int(words[0]), int(block[12:16].view(f"{order}u4")[0])
     resolution, offset_s = _MICROSECONDS, 0
     at = 16
     while len(block) - 4 - at >= 4:
@@ -167,20 +167,12 @@ def _read_interface(block: U8, little: bool) -> tuple[int, int, int, int]:
         if code == _OPTION_RESOLUTION and len(value) == 1:
             resolution = int(value[0])
         elif code == _OPTION_OFFSET and len(value) == 8:
-            offset_s = int(value.copy().view(f"{order}i8")[0])
+            offset_s = int(value.view(f"{order}i8")[0])
         at += 4 + (size + 3) // 4 * 4
-    offset_ns = offset_s * 1_000_000_000 if abs(offset_s) < 4_000_000_000 else 0
-    return link, resolution, offset_ns, snap
-
-
-def _table(rows: list[tuple[int, int, int, int]]) -> Interfaces:
-    link, resolution, offset_ns, snap = zip(*rows, strict=True) if rows else ((), (), (), ())
-    return Interfaces(
-        np.array(link, np.int32),
-        np.array(resolution, np.int64),
-        np.array(offset_ns, np.int64),
-        np.array(snap, np.int64),
-    )
+    interfaces.link[row] = block[8:10].view(f"{order}u2")[0]
+    interfaces.snap[row] = block[12:16].view(f"{order}u4")[0]
+    interfaces.resolution[row] = resolution
+    interfaces.offset_ns[row] = offset_s * 1_000_000_000 if abs(offset_s) < 4_000_000_000 else 0
 
 
 def packets(window: Window, faults: Faults) -> Iterator[PacketBatch]:
@@ -198,8 +190,13 @@ def packets(window: Window, faults: Faults) -> Iterator[PacketBatch]:
     PacketBatch
     """
     at, last_ns, little = 0, 0, True
-    described: list[tuple[int, int, int, int]] = []
-    interfaces = _table(described)
+    described = 0
+    interfaces = Interfaces(
+        link=np.zeros(_MOST_INTERFACES, np.int32),
+        resolution=np.zeros(_MOST_INTERFACES, np.int64),
+        offset_ns=np.zeros(_MOST_INTERFACES, np.int64),
+        snap=np.zeros(_MOST_INTERFACES, np.int64),
+    )
     while True:
         offset = np.empty(ROWS_PER_BATCH, np.int64)
         length = np.empty(ROWS_PER_BATCH, np.int64)
@@ -212,6 +209,7 @@ def packets(window: Window, faults: Faults) -> Iterator[PacketBatch]:
             window.end,
             little,
             interfaces,
+            described,
             last_ns,
             offset,
             length,
@@ -237,12 +235,11 @@ def packets(window: Window, faults: Faults) -> Iterator[PacketBatch]:
         if need == _CONTROL:
             block, little, need = _control(window, at, little)
             if block is not None:
-                if len(block) >= 20 and _kind(block, little) == _INTERFACE:
-                    if len(described) < _MOST_INTERFACES:
-                        described.append(_read_interface(block, little))
-                elif _kind(block, little) == _SECTION:
-                    described = []
-                interfaces = _table(described)
+                if _kind(block, little) == _SECTION:
+                    described = 0
+                elif described < _MOST_INTERFACES:
+                    _describe(block, little, interfaces, described)
+                    described += 1
                 at += len(block)
         if need == _BAD_LENGTH:
             faults.note(
@@ -274,7 +271,7 @@ def _control(window: Window, at: int, little: bool) -> tuple[U8 | None, bool, in
         else:
             return None, little, _BAD_LENGTH
     total = int(u32_little(buffer, at + 4) if little else u32(buffer, at + 4))
-    if total < _SMALLEST_BLOCK or total > _LARGEST_BLOCK or total % 4:
+    if total < _SMALLEST_CONTROL or total > _LARGEST_BLOCK or total % 4:
         return None, little, _BAD_LENGTH
     if window.end - at < total:
         return None, little, total
