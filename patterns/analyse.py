@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from collector.inventory import Inventory
 from collector.schema import Telemetry
 from patterns import timeline
-from patterns.claim import claim, weakest
+from patterns.claim import claim
 from patterns.findings.slow_iteration import slow_iterations
 from patterns.groups import Found, build, recognise
 from patterns.layers import split, steady
@@ -52,7 +53,7 @@ def analyse_window(telemetry: Telemetry, inventory: Inventory) -> Analysis:
     progress = follow(telemetry)
     host_of = _hosts(progress, inventory)
     traffic = classify(progress, inventory.storage)
-    jobs = []
+    jobs: list[JobResult] = []
     for candidate in discover(progress, traffic, host_of):
         job = _analyse_job(progress, candidate, host_of, f"job-{len(jobs)}")
         if job is not None:
@@ -138,16 +139,14 @@ def _place_iterations(
     return candidate, flows, found, (placed.collective, placed.claim)
 
 
-def _iterations(
-    progress: Progress, candidate: Candidate, flows: Flows
-) -> tuple[Iteration, ...]:
+def _iterations(progress: Progress, candidate: Candidate, flows: Flows) -> tuple[Iteration, ...]:
     """Iterations between the cuts, and the two that the window cuts off."""
     volume = float(np.nansum(flows.bytes_per_turn))
     cuts = [int(t) for t in candidate.turns_ns]
     out = []
     if progress.window_start_ns < cuts[0]:
         out.append(Iteration(0, progress.window_start_ns, cuts[0], None, False, True))
-    for start, end in zip(cuts, cuts[1:], strict=False):
+    for start, end in pairwise(cuts):
         out.append(Iteration(len(out), start, end, volume, True, True))
     if cuts[-1] < progress.window_end_ns:
         out.append(Iteration(len(out), cuts[-1], progress.window_end_ns, None, False, False))
@@ -169,9 +168,7 @@ def _period(iterations: tuple[Iteration, ...]) -> tuple[float | None, tuple[floa
     return float(np.median(durations)), (float(low), float(high))
 
 
-def _period_claim(
-    candidate: Candidate, iterations: tuple[Iteration, ...], samples: int
-) -> Claim:
+def _period_claim(candidate: Candidate, iterations: tuple[Iteration, ...], samples: int) -> Claim:
     turns = sum(i.complete for i in iterations)
     ceiling = 0.6 + 0.39 * min(1.0, candidate.period.sigmas / 15)
     return claim(

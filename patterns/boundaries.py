@@ -151,9 +151,7 @@ def last_end(clock: VolumeClock, curve: NDArray[np.float64]) -> int | None:
     return clock.origin_ns + int(np.median(readings[told]) * 1e9) if told.any() else None
 
 
-def reached(
-    clock: VolumeClock, share: float, crude_ns: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def reached(clock: VolumeClock, share: float, crude_ns: NDArray[np.int64]) -> NDArray[np.int64]:
     """When each iteration had moved `share` of its volume.
 
     Parameters
@@ -181,7 +179,12 @@ def reached(
         return crude_ns
     ends = (crude_ns - clock.origin_ns) / 1e9
     refined = _fit(
-        clock.owner[late], turn[late], left[late] / near, clock.time_s[late], ends, clock.connections
+        clock.owner[late],
+        turn[late],
+        left[late] / near,
+        clock.time_s[late],
+        ends,
+        clock.connections,
     )
     return np.asarray(clock.origin_ns + (refined * 1e9).astype(np.int64), np.int64)
 

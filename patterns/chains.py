@@ -47,13 +47,10 @@ def find(graph: nx.DiGraph[int]) -> Shape | None:
     )
 
 
-def _closing_link(
-    graph: nx.DiGraph[int], undirected: nx.Graph[int]
-) -> tuple[int, int] | None:
+def _closing_link(graph: nx.DiGraph[int], undirected: nx.Graph[int]) -> tuple[int, int] | None:
     """The one link of a cycle that carries clearly less than each other, None without one."""
     weight = sorted(
-        (graph.edges[u, v]["bytes"] + graph.edges[v, u]["bytes"], u, v)
-        for u, v in undirected.edges
+        (graph.edges[u, v]["bytes"] + graph.edges[v, u]["bytes"], u, v) for u, v in undirected.edges
     )
     lightest, u, v = weight[0]
     return (u, v) if lightest < LIGHTER * weight[1][0] else None

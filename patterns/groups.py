@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -17,6 +18,8 @@ from patterns.roles import Role, role_of
 from patterns.shape import Shape
 from reconstruct.edges import Flows
 
+ERROR_FLOOR: Final = 0.002  # of a slope: what the clock's own unevenness leaves
+EQUAL: Final = 4.0  # reduced chi-square up to which volumes count as equal
 KIND_ORDER: Final = ("dp", "pp", "cp", "ep", "tp", "unknown")
 
 
@@ -58,7 +61,7 @@ def recognise(flows: Flows, parts: Sequence[Part]) -> list[Found]:
 def _from_stage_zero(flows: Flows, rows: NDArray[np.intp], shape: Shape) -> Shape:
     """The chain turned so that activations, which come first in an iteration, run along it."""
     order = shape.members
-    leads = [phases.lead(flows, rows, u, v) for u, v in zip(order, order[1:], strict=False)]
+    leads = [phases.lead(flows, rows, u, v) for u, v in pairwise(order)]
     told = [x for x in leads if x is not None]
     if told and float(np.sum(told)) < 0:
         order = order[::-1]
@@ -93,6 +96,22 @@ def build(
         counted[kind] = counted.get(kind, -1) + 1
         groups.append(_group(flows, item, f"{kind}-{counted[kind]}", name_of, reducing))
     return tuple(groups)
+
+
+def pooled_bytes(flows: Flows, rows: NDArray[np.intp]) -> float:
+    """Bytes per iteration of some connections together.
+
+    Connections of one collective carry equal volumes. Where these agree within their errors, their
+    weighted mean stands for each of them; it is better known than their plain sum.
+    """
+    volume, error = flows.bytes_per_turn[rows], np.maximum(flows.error[rows], ERROR_FLOOR)
+    told = np.isfinite(volume) & np.isfinite(error)
+    if not told.any():
+        return float(np.nansum(volume))
+    weight = np.where(told, 1 / (error * np.where(told, volume, 1)) ** 2, 0)
+    mean = float(np.sum(weight[told] * volume[told]) / weight.sum())
+    away = np.sum(weight[told] * (volume[told] - mean) ** 2) / max(1, told.sum() - 1)
+    return mean * len(rows) if away <= EQUAL else float(np.nansum(volume))
 
 
 def _group(
@@ -132,7 +151,7 @@ def _group(
         kind=role.kind,
         members=tuple(name_of(v) for v in shape.members),
         edges=tuple((name_of(u), name_of(v)) for u, v in edges),
-        bytes_per_iteration=float(np.nansum(flows.bytes_per_turn[item.rows])),
+        bytes_per_iteration=pooled_bytes(flows, item.rows),
         collective=collective,
         algorithm=role.algorithm,
         algorithms=(Algorithm(role.algorithm, shape.variant, collective, 1.0, channels),),
@@ -141,9 +160,7 @@ def _group(
     )
 
 
-def _collective(
-    item: Found, reducing: tuple[Collective, Claim]
-) -> tuple[Collective, Claim]:
+def _collective(item: Found, reducing: tuple[Collective, Claim]) -> tuple[Collective, Claim]:
     role = item.role
     if role.algorithm == "chain":
         return "send_recv", role.kind_claim
@@ -172,7 +189,10 @@ def _order_claim(item: Found) -> Claim:
         return claim(INFERRED_CEILING, item.samples, 2.0, "order with one edge taken as closing it")
     if item.role.algorithm == "chain":
         return claim(
-            item.role.kind_claim.confidence, item.samples, 2.0, "stages along the path, first by phase"
+            item.role.kind_claim.confidence,
+            item.samples,
+            2.0,
+            "stages along the path, first by phase",
         )
     if item.shape.orders > 1:
         same = f"{item.shape.orders} pairs of trees draw these edges; one of them is given"

@@ -21,7 +21,7 @@ from reconstruct.edges import Flows
 VOLUME_RATIOS: Final = (1.05, 1.2, 1.5, 2.0, 2.6)  # gaps in volume at which to cut
 PRICE_OF_A_LAYER: Final = 0.01  # share of bytes that one more set must explain
 SMALLEST_SHARE: Final = 0.003  # of the heaviest flow: below it noise, tails, start-up
-RECURRING: Final = 0.5  # of the turns that its samples could fill
+RECURRING: Final = 0.4  # of the turns that its samples could fill
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,7 @@ GPUS_PER_HOST: Final = (1, 2, 4, 8, 16)  # of servers on sale; a NIC may serve s
 SAMPLES_TO_MISS_A_PIPELINE: Final = 400  # a pipeline may carry 1 % of the bytes: 4 expected
 
 
-def parallelism(
-    found: Sequence[Found], rails: int, hosts: int, samples: int
-) -> Parallelism:
+def parallelism(found: Sequence[Found], rails: int, hosts: int, samples: int) -> Parallelism:
     """Sizes with basis and candidates.
 
     Parameters
@@ -83,9 +81,7 @@ def _common(sizes: list[int]) -> int | None:
     return sizes[0] if sizes and len(set(sizes)) == 1 else None
 
 
-def _candidates(
-    replicas: int, stages: int | None, rails: int
-) -> tuple[Mapping[str, int], ...]:
+def _candidates(replicas: int, stages: int | None, rails: int) -> tuple[Mapping[str, int], ...]:
     """Every (tp, dp) that draws these groups, for hosts of a size on sale, whole hosts used."""
     out = []
     for gpus in sorted({g for g in GPUS_PER_HOST if g >= rails and g % rails == 0} | {rails}):

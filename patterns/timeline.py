@@ -105,8 +105,7 @@ def place(
     period_s = float(np.median(np.diff(ends))) / 1e9
     share, collective, said = _read_gaps(gaps(curve, period_s), curve, period_s, clock)
     if share < 1.0:
-        to_end = np.interp(share, (np.arange(SHARES) + 0.5) / SHARES, _filled(curve))
-        ends = boundaries.reached(clock, share, ends - int(to_end * 1e9))
+        ends = boundaries.reached(clock, share, ends - int(_before_gap(curve, share) * 1e9))
     return Timeline(np.unique(ends), collective, said)
 
 
@@ -186,7 +185,7 @@ def gaps(curve: NDArray[np.float64], period_s: float) -> list[Gap]:
     kernel = np.ones(2 * GAP_REACH)
     smeared = np.convolve(steps - usual, kernel, "same")
     limit = max(GAP_OF_PERIOD * period_s, GAP_OF_STEPS * usual)
-    out = []
+    out: list[Gap] = []
     for i in range(GAP_REACH, len(smeared) - GAP_REACH):
         near = smeared[i - GAP_REACH : i + GAP_REACH + 1]
         if smeared[i] >= limit and smeared[i] == near.max() and i == i - GAP_REACH + near.argmax():
@@ -204,6 +203,14 @@ def _filled(curve: NDArray[np.float64]) -> NDArray[np.float64]:
     """The curve with empty steps interpolated."""
     told = np.flatnonzero(np.isfinite(curve))
     return np.asarray(np.interp(np.arange(len(curve)), told, curve[told]))
+
+
+def _before_gap(curve: NDArray[np.float64], share: float) -> float:
+    """Seconds from the moment a pause behind `share` begins to the end of the burst."""
+    filled = _filled(curve)
+    usual = float(np.median(np.abs(np.diff(filled))))
+    clear = max(0, round(share * SHARES) - 1 - GAP_REACH)  # the last step the pause did not smear
+    return float(filled[clear]) - (share * SHARES - clear - 0.5) * usual
 
 
 def _read_gaps(
@@ -228,7 +235,11 @@ def _read_gaps(
         "before an optimiser step and parameters after it"
     )
     sure = abs(split.share - TWO_THIRDS) <= SHARE_WITHIN or len(found) > 1
-    return split.share, "reduce_scatter+all_gather", claim(0.85 if sure else 0.75, samples, needed, basis)
+    return (
+        split.share,
+        "reduce_scatter+all_gather",
+        claim(0.85 if sure else 0.75, samples, needed, basis),
+    )
 
 
 def _is_split(share: float) -> bool:

@@ -39,4 +39,4 @@ def activity(
     count = max(1, -(-(end_ns - start_ns) // bin_ns))
     slot = (time_ns - start_ns) // bin_ns
     inside = (slot >= 0) & (slot < count)
-    return np.bincount(slot[inside], weight[inside], count)
+    return np.bincount(slot[inside], weight[inside], count).astype(np.float64)

@@ -13,9 +13,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from collector.schema import I32, I64
 from reconstruct.activity import prompt
-from reconstruct.bins import I32, I64, Progress
+from reconstruct.bins import Progress
 from reconstruct.jobs import Candidate
+from reconstruct.volumes import contradicts
 
 PHASES: Final = 50
 
@@ -29,7 +31,8 @@ class Flows:
     connection, src, dst : int32[f]
         Ids in the window's `Progress`.
     bytes_per_turn : float64[f]
-        Payload per iteration by sequence progress; nan where fewer than two samples tell.
+        Payload per iteration by sequence progress; by count of samples where the two contradict;
+        nan where fewer than two samples tell.
     error : float64[f]
         Its relative standard error.
     samples : int64[f]
@@ -82,6 +85,13 @@ def measure(progress: Progress, job: Candidate) -> Flows:
     volume, error = _slope(owner, clock, bins.last_seq[rows], count)
     samples = np.bincount(owner, weight, count).astype(np.int64)
     turns = len(length)
+    volume *= connections.unit_bytes[job.connections]
+    payload_share = connections.mean_payload / np.maximum(connections.mean_frame, 1)
+    counted = np.bincount(owner, bins.scaled_bytes[rows], count) / turns
+    counted *= payload_share[job.connections]
+    doubtful = contradicts(volume, counted, samples)
+    volume = np.where(doubtful, counted, volume)
+    error = np.where(doubtful, 1 / np.sqrt(np.maximum(samples, 1)), error)
     seen = np.unique(owner * turns + turn) // turns
     expected = turns * (1 - (1 - 1 / turns) ** samples)
     at = job.connections
@@ -89,7 +99,7 @@ def measure(progress: Progress, job: Candidate) -> Flows:
         connection=at,
         src=connections.src[at],
         dst=connections.dst[at],
-        bytes_per_turn=volume * connections.unit_bytes[at],
+        bytes_per_turn=volume,
         error=error,
         samples=samples,
         recurring=np.bincount(seen, minlength=count) / np.maximum(expected, 1e-9),
@@ -99,9 +109,7 @@ def measure(progress: Progress, job: Candidate) -> Flows:
     )
 
 
-def _share_gone_by(
-    profile: NDArray[np.float64], phase: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _share_gone_by(profile: NDArray[np.float64], phase: NDArray[np.float64]) -> NDArray[np.float64]:
     """Share of a turn's samples before each phase; float64, 0 to 1."""
     total = max(1.0, float(profile.sum()))
     gone = np.concatenate([[0.0], np.cumsum(profile) / total])

@@ -43,8 +43,8 @@ def follow_cycle(
     step_ns = period_s * 1e9 / TEMPLATE_BINS
     start = int(time_ns[0] - period_s * 1e9)
     slot = ((time_ns - start) / step_ns).astype(np.int64)
-    signal = np.bincount(slot, weight, int(slot[-1]) + TEMPLATE_BINS + 1)
-    signal = gaussian_filter1d(signal, 1.0)
+    counts = np.bincount(slot, weight, int(slot[-1]) + TEMPLATE_BINS + 1)
+    signal: NDArray[np.float64] = gaussian_filter1d(counts.astype(np.float64), 1.0)
     turns = np.arange(TEMPLATE_BINS, len(signal) - TEMPLATE_BINS, TEMPLATE_BINS)
     template = _template(signal, turns[len(turns) // 2 : len(turns) // 2 + 1])
     for _ in range(ROUNDS):

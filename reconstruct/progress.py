@@ -21,6 +21,7 @@ from collector.schema import (
     TimeBasis,
     Transport,
 )
+from reconstruct.acknowledgements import PSN_BITS, Curve, mean_messages
 from reconstruct.bins import (
     BIN_NS,
     MESSAGE_CLASSES,
@@ -30,20 +31,18 @@ from reconstruct.bins import (
     ProgressBins,
     Verb,
 )
+from reconstruct.hashing import mix
 from reconstruct.unwrap import fell_behind, unwrap
 
 PATH_MTUS: Final = np.array([256, 512, 1024, 2048, 4096])  # the IB path MTUs there are
 REORDER_PKTS: Final = 1024  # what two queues of one port can put out of order, with room
 REORDER_BYTES: Final = 1 << 20
 
-_FIRST_REQUEST: Final = 0x00
 _LAST_WRITE: Final = 0x0B
 _WRITES: Final = np.array([0x06, 0x07, 0x08, 0x0A])
 _WRITES_IMM: Final = np.array([0x09, 0x0B])
 _SENDS: Final = np.array([0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x16, 0x17])
-_READ_REQUEST: Final = 0x0C
 _READ_RESPONSES: Final = np.array([0x0D, 0x0E, 0x0F, 0x10])
-_ACKNOWLEDGE: Final = 0x11
 
 
 def follow(telemetry: Telemetry) -> Progress:
@@ -72,8 +71,10 @@ def follow(telemetry: Telemetry) -> Progress:
     connection, first_row = _connection_ids(flows, src, dst, kind, rows)
     order = np.lexsort((flows.time_ns[rows], connection))
     rows, connection = rows[order], connection[order]
-    connections = _connections(flows, src, dst, rows, connection, first_row)
-    bins = _bins(flows, rows, connection, connections)
+    roce = flows.transport[rows] == Transport.ROCEV2
+    position = unwrap(connection, flows.seq[rows], np.where(roce, PSN_BITS, 32).astype(np.uint8))
+    connections = _connections(flows, src, dst, rows, connection, position, first_row)
+    bins = _bins(flows, rows, connection, position, roce)
     return Progress(endpoints, connections, bins, start, end)
 
 
@@ -110,17 +111,6 @@ def _endpoints(flows: FlowBatch) -> tuple[Endpoints, NDArray[np.int32], NDArray[
     )
     endpoints = Endpoints(found["hi"].copy(), found["lo"].copy(), found["vni"].copy(), names)
     return endpoints, ids[:n], ids[n:]
-
-
-def mix(*columns: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """A 64-bit hash of each row of the columns (splitmix64, Steele et al. 2014)."""
-    out = np.zeros(len(columns[0]), np.uint64)
-    for column in columns:
-        out = (out ^ column.astype(np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
-        out = (out ^ (out >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        out = (out ^ (out >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        out ^= out >> np.uint64(31)
-    return out
 
 
 def _data_rows(flows: FlowBatch) -> tuple[NDArray[np.bool_], NDArray[np.uint64]]:
@@ -187,6 +177,7 @@ def _connections(
     dst: NDArray[np.int32],
     rows: NDArray[np.intp],
     connection: NDArray[np.int32],
+    position: NDArray[np.int64],
     first_row: NDArray[np.intp],
 ) -> Connections:
     count = len(first_row)
@@ -216,7 +207,9 @@ def _connections(
         mean_payload=np.bincount(connection, payload, count) / np.maximum(samples, 1),
         mean_frame=np.bincount(connection, flows.frame_bytes[rows], count) / np.maximum(samples, 1),
         message_classes=classes.astype(np.int64),
-        mean_message_bytes=_mean_messages(flows, src, dst, first_row, mtu),
+        mean_message_bytes=mean_messages(
+            flows, src, dst, first_row, Curve(connection, flows.time_ns[rows], position), mtu
+        ),
     )
 
 
@@ -236,61 +229,17 @@ def _verbs(
     return out
 
 
-def _mean_messages(
-    flows: FlowBatch,
-    src: NDArray[np.int32],
-    dst: NDArray[np.int32],
-    first_row: NDArray[np.intp],
-    mtu: NDArray[np.int64],
-) -> NDArray[np.float64]:
-    """Mean message of each connection by its acknowledgements: MTU x dPSN / dMSN.
-
-    An acknowledgement runs against the data and shares its UDP source port. A quarter turn of
-    the 24-bit counters between two acknowledgements is read forward, see `unwrap`.
-    """
-    out = np.full(len(first_row), np.nan)
-    is_ack = (flows.transport == Transport.ROCEV2) & (flows.opcode == _ACKNOWLEDGE)
-    is_ack &= (flows.msn != ABSENT_U32) & (flows.seq != ABSENT_U32)
-    acks = np.flatnonzero(is_ack & ((flows.syndrome & 0x60) == 0))
-    if not len(acks) or not len(first_row):
-        return out
-    forward = mix(
-        src[first_row].astype(np.uint64), dst[first_row].astype(np.uint64), flows.src_port[first_row]
-    )
-    backward = mix(dst[acks].astype(np.uint64), src[acks].astype(np.uint64), flows.src_port[acks])
-    keys, first, count = np.unique(forward, return_index=True, return_counts=True)
-    at = np.minimum(np.searchsorted(keys, backward), len(keys) - 1)
-    known = (keys[at] == backward) & (count[at] == 1)
-    acks, owner = acks[known], first[at[known]].astype(np.int32)
-    order = np.lexsort((flows.time_ns[acks], owner))
-    acks, owner = acks[order], owner[order]
-    width = np.full(len(acks), 24, np.uint8)
-    psn = unwrap(owner, flows.seq[acks], width)
-    msn = unwrap(owner, flows.msn[acks], width)
-    heads = np.flatnonzero(np.diff(owner, prepend=-1))
-    tails = np.append(heads[1:], len(owner)) - 1
-    messages = msn[tails] - msn[heads]
-    packets = psn[tails] - psn[heads]
-    told = messages > 0
-    where = owner[heads[told]]
-    out[where] = mtu[where] * packets[told] / messages[told]
-    return out
-
-
 def _bins(
     flows: FlowBatch,
     rows: NDArray[np.intp],
     connection: NDArray[np.int32],
-    connections: Connections,
+    position: NDArray[np.int64],
+    roce: NDArray[np.bool_],
 ) -> ProgressBins:
     """Rows sorted by connection and time, folded into bins."""
     time = flows.time_ns[rows]
-    roce = connections.transport[connection] == Transport.ROCEV2
-    position = unwrap(connection, flows.seq[rows], np.where(roce, 24, 32).astype(np.uint8))
-    behind = fell_behind(
-        connection, position, np.where(roce, REORDER_PKTS, REORDER_BYTES).astype(np.int64)
-    )
-    # A packet's own length is part of its progress; RoCE counts packets, so a step is one.
+    window = np.where(roce, REORDER_PKTS, REORDER_BYTES).astype(np.int64)
+    behind = fell_behind(connection, position, window)
     slot = time // BIN_NS
     new = np.ones(len(rows), np.bool_)
     new[1:] = (connection[1:] != connection[:-1]) | (slot[1:] != slot[:-1])

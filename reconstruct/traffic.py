@@ -36,9 +36,7 @@ class Traffic(IntEnum):
     MANAGEMENT = 3
 
 
-def classify(
-    progress: Progress, storage: Sequence[IPv4Network | IPv6Network]
-) -> NDArray[np.uint8]:
+def classify(progress: Progress, storage: Sequence[IPv4Network | IPv6Network]) -> NDArray[np.uint8]:
     """`Traffic` of each connection.
 
     Parameters

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 BEHIND_SHARE: Final = 0.25
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def unwrap(
     connection: NDArray[np.int32], seq: NDArray[np.uint32], width: NDArray[np.uint8]
 ) -> NDArray[np.int64]:
@@ -52,7 +52,7 @@ def unwrap(
     return out
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def fell_behind(
     connection: NDArray[np.int32], position: NDArray[np.int64], window: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
@@ -74,9 +74,7 @@ def fell_behind(
     out = np.zeros(len(position), np.bool_)
     top = np.int64(0)
     for i in range(len(position)):
-        if i == 0 or connection[i] != connection[i - 1]:
-            top = position[i]
-        elif position[i] > top:
+        if i == 0 or connection[i] != connection[i - 1] or position[i] > top:
             top = position[i]
         elif position[i] < top - window[i]:
             out[i] = True

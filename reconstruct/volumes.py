@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reconstruct.bins import I64, Progress
+from collector.schema import I64
+from reconstruct.bins import Progress
+
+COUNT_SIGMAS: Final = 6.0  # of counting noise between the two ways to a volume
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,7 @@ def window_volumes(progress: Progress) -> Volumes:
     bins, connections = progress.bins, progress.connections
     count = len(connections)
     samples = np.bincount(bins.connection, bins.samples, count)
-    scaled = np.bincount(bins.connection, bins.scaled_bytes, count)
+    scaled = np.bincount(bins.connection, bins.scaled_bytes, count).astype(np.float64)
     low = np.full(count, np.iinfo(np.int64).max)
     high = np.full(count, np.iinfo(np.int64).min)
     for seq in (bins.first_seq, bins.last_seq):
@@ -55,7 +59,8 @@ def window_volumes(progress: Progress) -> Volumes:
     told = samples >= 3
     full = np.minimum(connections.unit_bytes, np.maximum(connections.mean_payload, 1))
     unit = np.where(connections.unit_bytes > 1, full, 1)
-    volume = np.where(told, span * unit, scaled * payload_share)
+    counted = scaled * payload_share
+    volume = np.where(told & ~contradicts(span * unit, counted, samples), span * unit, counted)
     return Volumes(
         bytes=volume,
         wire_bytes=volume / np.maximum(payload_share, 1e-9),
@@ -63,3 +68,16 @@ def window_volumes(progress: Progress) -> Volumes:
         samples=samples.astype(np.int64),
         retransmitted=np.bincount(bins.connection, bins.retransmitted, count).astype(np.int64),
     )
+
+
+def contradicts(
+    volume: NDArray[np.float64], counted: NDArray[np.float64], samples: NDArray[np.integer]
+) -> NDArray[np.bool_]:
+    """Where a volume by progress and one by count differ by more than sampling noise explains.
+
+    Progress fails where more than a turn of the counter lies between two samples, where a queue
+    pair changed, and where a tool repeats one packet; a slope through two samples may be anything.
+    """
+    noise = COUNT_SIGMAS / np.sqrt(np.maximum(samples, 1))
+    far = np.abs(volume - counted) > noise * np.maximum(counted, 1)
+    return np.asarray(np.isfinite(volume) & far)
