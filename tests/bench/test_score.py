@@ -231,6 +231,11 @@ class TestRings:
         assert s.rings == ()
         assert not [c for c in s.claims if c.what == "order"]
 
+    def test_only_the_main_algorithm_states_the_order(self) -> None:
+        said = ring("g", "abcd")
+        said["algorithms"] += chain("c", "dbca")["algorithms"]
+        assert verdicts(scored([ring("g", "abcd")], [said]).rings) == [Verdict.RIGHT]
+
     def test_several_channels_are_a_set_of_rings(self) -> None:
         true, half, both = ring("g", "abcd"), ring("g", "abcd"), ring("g", "acbd")
         true["algorithms"][0]["channels"] += ring("g", "acbd")["algorithms"][0]["channels"]
@@ -251,6 +256,11 @@ class TestChains:
         said = chain("c", "abc")
         said["algorithms"][0]["channels"] += chain("c", "cba")["algorithms"][0]["channels"]
         assert verdicts(scored([chain("c", "abc")], [said]).chains) == [Verdict.RIGHT]
+
+    def test_the_first_channel_says_where_the_stages_begin(self) -> None:
+        said = chain("c", "cba")
+        said["algorithms"][0]["channels"] += chain("c", "abc")["algorithms"][0]["channels"]
+        assert verdicts(scored([chain("c", "abc")], [said]).chains) == [Verdict.REVERSED]
 
     def test_another_order_is_wrong(self) -> None:
         assert verdicts(scored([chain("c", "abc")], [chain("c", "bac")]).chains) == [Verdict.WRONG]
@@ -328,10 +338,10 @@ class TestBoundaries:
         return score(document(true), document(said)).boundaries[0]
 
     def test_errors_in_periods(self) -> None:
-        got = self.of([2.1, 4.0, 5.9, 8.2])
-        assert got.raw == pytest.approx([0.05, 0.0, 0.05, 0.1])
-        assert got.offset_s == pytest.approx(0.05)  # median of 0.1, 0, -0.1, 0.2
-        assert got.aligned == pytest.approx([0.025, 0.025, 0.075, 0.075])
+        got = self.of([2.1, 4.0, 5.9, 8.4])
+        assert got.raw == pytest.approx([0.05, 0.0, 0.05, 0.2])
+        assert got.offset_s == pytest.approx(0.05)  # median of 0.1, 0, -0.1, 0.4
+        assert got.aligned == pytest.approx([0.025, 0.025, 0.075, 0.175])
 
     def test_one_constant_offset_is_taken_away(self) -> None:
         got = self.of([2.4, 4.4, 6.4, 8.4])
@@ -345,7 +355,7 @@ class TestBoundaries:
 
     def test_an_invented_one_costs_a_period(self) -> None:
         got = self.of([2.0, 4.0, 5.2, 6.0, 8.0])
-        assert sorted(got.raw) == [0.0, 0.0, 0.0, 0.0, 1.0]
+        assert sorted(got.raw) == sorted(got.aligned) == [0.0, 0.0, 0.0, 0.0, 1.0]
         assert (got.missed, got.invented) == (0, 1)
 
     def test_further_than_half_a_period_is_missed_and_invented(self) -> None:
