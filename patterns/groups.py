@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from patterns import phases
-from patterns.claim import INFERRED_CEILING, SHAPE_CEILING, claim, weakest
+from patterns import stages
+from patterns.claim import AMBIGUOUS_CEILING, INFERRED_CEILING, SHAPE_CEILING, claim, weakest
 from patterns.layers import Part
 from patterns.result import Algorithm, Channel, Claim, Collective, Group
 from patterns.roles import Role, role_of
 from patterns.shape import Shape
+from patterns.stages import Chain, Lag
 from reconstruct.edges import Flows
 
 ERROR_FLOOR: Final = 0.002  # of a slope: what the clock's own unevenness leaves
 EQUAL: Final = 4.0  # reduced chi-square up to which volumes count as equal
+NO_LAG: Final = Lag(0.0, 0.0)
 KIND_ORDER: Final = ("dp", "pp", "cp", "ep", "tp", "unknown")
 
 
@@ -35,38 +36,45 @@ class Found:
     role : Role
     samples : int
         Samples of its weakest edge.
+    order : Claim
+        How sure the order of its members (a ring's, a chain's, a tree's parents) is.
     """
 
     rows: NDArray[np.intp]
     shape: Shape
     role: Role
     samples: int
+    order: Claim
 
 
 def recognise(flows: Flows, parts: Sequence[Part]) -> list[Found]:
     """The parts that have a shape, with their roles; stages of pipelines put in order."""
+    drawn = [(part, part.shape) for part in parts if part.shape is not None]
+    chains = [
+        stages.read_chain(flows, part.flows, shape)
+        for part, shape in drawn
+        if shape.algorithm == "chain"
+    ]
+    lag_of = dict(zip((id(c.shape) for c in chains), stages.lags(chains), strict=True))
     found = []
-    for part in parts:
-        if part.shape is None:
-            continue
+    for part, shape in drawn:
         samples = min(data["samples"] for _, _, data in part.graph.edges(data=True))
-        role = role_of(flows, part, part.shape, samples)
-        shape = part.shape
-        if role.algorithm == "chain":
-            shape = _from_stage_zero(flows, part.flows, shape)
-        found.append(Found(part.flows, shape, role, samples))
-    return found
+        role = role_of(flows, part, shape, samples, lag_of.get(id(shape), NO_LAG))
+        found.append(Found(part.flows, shape, role, samples, _order_claim(shape, samples)))
+    return _in_stage_order(found, {id(c.shape): c for c in chains})
 
 
-def _from_stage_zero(flows: Flows, rows: NDArray[np.intp], shape: Shape) -> Shape:
-    """The chain turned so that activations, which come first in an iteration, run along it."""
-    order = shape.members
-    leads = [phases.lead(flows, rows, u, v) for u, v in pairwise(order)]
-    told = [x for x in leads if x is not None]
-    if told and float(np.sum(told)) < 0:
-        order = order[::-1]
-    channel = replace(shape.channels[0], order=order)
-    return replace(shape, members=order, channels=(channel,))
+def _in_stage_order(found: list[Found], chain_of: dict[int, Chain]) -> list[Found]:
+    """Pipelines turned so that stage 0 comes first."""
+    group_of = {
+        v: i for i, item in enumerate(found) if item.role.kind == "dp" for v in item.shape.members
+    }
+    pipelines = [i for i, item in enumerate(found) if item.role.algorithm == "chain"]
+    turned = stages.orient([chain_of[id(found[i].shape)] for i in pipelines], group_of)
+    out = list(found)
+    for i, (shape, order) in zip(pipelines, turned, strict=True):
+        out[i] = replace(found[i], shape=shape, order=order)
+    return out
 
 
 def build(
@@ -128,7 +136,7 @@ def _group(
         "members": _members_claim(item, len(edges)),
         "kind": role.kind_claim,
         "algorithm": role.algorithm_claim,
-        "order": _order_claim(item),
+        "order": item.order,
         "collective": collective_claim,
     }
     channels = tuple(
@@ -184,18 +192,12 @@ def _members_claim(item: Found, edges: int) -> Claim:
     return claim(SHAPE_CEILING, item.samples, 1.5, f"{edges} edges and none left over")
 
 
-def _order_claim(item: Found) -> Claim:
-    if item.shape.missing:
-        return claim(INFERRED_CEILING, item.samples, 2.0, "order with one edge taken as closing it")
-    if item.role.algorithm == "chain":
-        return claim(
-            item.role.kind_claim.confidence,
-            item.samples,
-            2.0,
-            "stages along the path, first by phase",
-        )
-    if item.shape.orders > 1:
-        same = f"{item.shape.orders} pairs of trees draw these edges; one of them is given"
-        return claim(max(0.5, 1 / item.shape.orders), item.samples, 1.5, same)
-    ceiling = 0.75 if item.shape.ambiguous else SHAPE_CEILING
-    return claim(ceiling, item.samples, 1.5, "followed edge by edge, as the data flows")
+def _order_claim(shape: Shape, samples: int) -> Claim:
+    """Of a ring's order or a tree's parents; a chain's is read from its phases."""
+    if shape.missing:
+        return claim(INFERRED_CEILING, samples, 2.0, "order with one edge taken as closing it")
+    if shape.orders > 1:
+        same = f"{shape.orders} pairs of trees draw these edges; one of them is given"
+        return claim(max(0.5, 1 / shape.orders), samples, 1.5, same)
+    ceiling = AMBIGUOUS_CEILING if shape.ambiguous else SHAPE_CEILING
+    return claim(ceiling, samples, 1.5, "followed edge by edge, as the data flows")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,25 +20,45 @@ def active_share(flows: Flows, rows: NDArray[np.intp], part: float = 0.9) -> flo
     return float(np.searchsorted(np.cumsum(profile), part * total) + 1) / PHASES
 
 
-def onset(profile: NDArray[np.float64], quantile: float = 0.05) -> float | None:
-    """Phase by which `quantile` of the samples of a profile have passed; None without samples.
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """By how much one direction of a link runs before the other.
 
     Parameters
     ----------
-    profile : float64[PHASES]
-        Samples by phase, phase 0 at the iteration's start.
+    share : float
+        Difference of the mean phases, as a share of the turn; positive where the first leads.
+    error : float
+        Its standard error; inf where a direction has too few samples.
     """
-    total = profile.sum()
-    if total <= 0:
-        return None
-    gone = np.concatenate([[0.0], np.cumsum(profile) / total])
-    return float(np.interp(quantile, gone, np.linspace(0, 1, len(gone))))
+
+    share: float
+    error: float
 
 
-def lead(flows: Flows, rows: NDArray[np.intp], u: int, v: int) -> float | None:
-    """By which share of a turn u -> v sets in before v -> u; negative where it comes after."""
-    ahead = rows[(flows.src[rows] == u) & (flows.dst[rows] == v)]
-    back = rows[(flows.src[rows] == v) & (flows.dst[rows] == u)]
-    first = onset(flows.phases[ahead].sum(axis=0))
-    second = onset(flows.phases[back].sum(axis=0))
-    return None if first is None or second is None else second - first
+UNTOLD: Final = Lead(0.0, float("inf"))
+LEAST_SPREAD: Final = 0.15  # of a turn: a pipeline's traffic fills most of it, however few are seen
+FEWEST: Final = 2  # samples of a direction before its mean phase means anything
+
+
+def lead(flows: Flows, rows: NDArray[np.intp], u: int, v: int) -> Lead:
+    """The lead of u -> v over v -> u.
+
+    A stage answers each micro-batch some time after it was sent, so the whole backward traffic of
+    a pipeline's link lags its forward traffic; members of a collective send at once.
+    """
+    ahead = flows.phases[rows[(flows.src[rows] == u) & (flows.dst[rows] == v)]].sum(axis=0)
+    back = flows.phases[rows[(flows.src[rows] == v) & (flows.dst[rows] == u)]].sum(axis=0)
+    if min(ahead.sum(), back.sum()) < FEWEST:
+        return UNTOLD
+    (first, first_spread), (second, second_spread) = _moments(ahead), _moments(back)
+    error = np.sqrt(first_spread**2 / ahead.sum() + second_spread**2 / back.sum())
+    return Lead(second - first, float(error))
+
+
+def _moments(profile: NDArray[np.float64]) -> tuple[float, float]:
+    """Mean phase of a profile and its standard deviation, not below what few samples hide."""
+    middle = (np.arange(PHASES) + 0.5) / PHASES
+    mean = float(np.average(middle, weights=profile))
+    spread = float(np.sqrt(np.average((middle - mean) ** 2, weights=profile)))
+    return mean, max(spread, LEAST_SPREAD)

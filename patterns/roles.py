@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from patterns import messages, phases
 from patterns.claim import (
     AMBIGUOUS_CEILING,
@@ -23,12 +21,15 @@ from patterns.claim import (
 from patterns.layers import Part
 from patterns.result import AlgorithmName, Claim, Kind
 from patterns.shape import Shape
+from patterns.stages import Lag
 from reconstruct.bins import CLASS_NAMES
 from reconstruct.edges import Flows
 
 PIPELINE_LAG: Final = 0.05  # of the turn; pipelines 0.07 to 0.17, collectives at most 0.04
 BURST: Final = 0.6  # a gradient burst fills less of the turn than this
+LAG_SIGMAS: Final = 3.0
 SAMPLES_FOR_PHASE: Final = 10.0
+SAMPLES_FOR_SHAPE: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +42,25 @@ class Role:
     algorithm_claim: Claim
 
 
-def role_of(flows: Flows, part: Part, shape: Shape, samples: int) -> Role:
-    """Role of a part with a shape; `samples` is what its weakest edge rests on."""
+def role_of(flows: Flows, part: Part, shape: Shape, samples: int, lag: Lag) -> Role:
+    """Role of a part with a shape.
+
+    Parameters
+    ----------
+    flows : Flows
+    part : Part
+    shape : Shape
+    samples : int
+        What its weakest edge rests on.
+    lag : Lag
+        Of a chain or pair and its like, see `patterns.stages`.
+    """
     if len(shape.members) == 2:
-        return _pair(flows, part, shape, samples)
+        return _pair(flows, part, samples, lag)
     if shape.algorithm in ("ring", "tree"):
         return _reducing(flows, part, shape, samples)
     if shape.algorithm == "chain":
-        return _pipeline(flows, part, shape, samples)
+        return _pipeline(part, shape, samples, lag)
     shown = claim(0.95, samples, 2.0, "every member sends to every other")
     return Role("unknown", "all_to_all", claim(0.5, 0, 1.0, "an exchange may serve any"), shown)
 
@@ -71,49 +83,40 @@ def _reducing(flows: Flows, part: Part, shape: Shape, samples: int) -> Role:
     return Role("dp", shape.algorithm, kind, claim(ceiling, samples, 2.0, drawn))
 
 
-def _pipeline(flows: Flows, part: Part, shape: Shape, samples: int) -> Role:
-    lag = _lag(flows, part, shape)
-    send_recv = messages.is_point_to_point(part.message_class)
+def _pipeline(part: Part, shape: Shape, samples: int, lag: Lag) -> Role:
     basis = f"path of {len(shape.members)} stages used both ways"
     ceiling = 0.85
-    if send_recv:
+    if messages.is_point_to_point(part.message_class):
         basis += f", messages of {_class_name(part)}"
         ceiling = 0.95
-    if lag is not None and lag >= PIPELINE_LAG:
-        basis += f", directions {lag:.0%} of a turn apart"
+    if lag.sigmas >= LAG_SIGMAS:
+        basis += f", directions {lag.share:.0%} of a turn apart"
         ceiling = ROLE_CEILING
     drawn = claim(0.98, samples, 2.0, f"path of {len(shape.members)}, both ways")
-    return Role("pp", "chain", claim(ceiling, samples, SAMPLES_FOR_PHASE, basis), drawn)
+    return Role("pp", "chain", claim(ceiling, samples, SAMPLES_FOR_SHAPE, basis), drawn)
 
 
-def _pair(flows: Flows, part: Part, shape: Shape, samples: int) -> Role:
-    lag = _lag(flows, part, shape)
+def _pair(flows: Flows, part: Part, samples: int, lag: Lag) -> Role:
     total = int(flows.samples[part.flows].sum())
     name = _class_name(part)
     send_recv = messages.is_point_to_point(part.message_class)
-    if lag is not None and lag >= PIPELINE_LAG and (send_recv or name is None):
-        basis = f"directions {lag:.0%} of a turn apart" + (f", messages of {name}" if name else "")
-        sure = claim(ROLE_CEILING if send_recv else 0.92, samples, SAMPLES_FOR_PHASE, basis)
+    apart = lag.share >= PIPELINE_LAG and lag.sigmas >= LAG_SIGMAS
+    if apart and (send_recv or name is None):
+        basis = f"directions {lag.share:.0%} of a turn apart"
+        basis += f", messages of {name}" if name else ""
+        sure = claim(ROLE_CEILING if send_recv else 0.92, samples, SAMPLES_FOR_SHAPE, basis)
         return Role("pp", "chain", sure, sure)
     if send_recv:
-        told = claim(MESSAGES_CEILING, samples, 3.0, f"messages of {name} both ways")
+        told = claim(MESSAGES_CEILING, samples, SAMPLES_FOR_SHAPE, f"messages of {name} both ways")
         return Role("pp", "chain", told, told)
     if name in ("ring_simple", "tree_simple"):
         basis = f"messages of {name} both ways"
-        told = claim(MESSAGES_CEILING, total, 3.0, basis)
+        told = claim(MESSAGES_CEILING, total, SAMPLES_FOR_SHAPE, basis)
         share = phases.active_share(flows, part.flows)
-        kind = claim(MESSAGES_CEILING if share < BURST else 0.6, total, 3.0, basis)
+        kind = claim(MESSAGES_CEILING if share < BURST else 0.6, total, SAMPLES_FOR_SHAPE, basis)
         return Role("dp", "ring" if name == "ring_simple" else "tree", kind, told)
     unsure = claim(0.5, 0, 1.0, "a pair used both ways at once: a ring, a tree or stages")
     return Role("unknown", "unknown", unsure, unsure)
-
-
-def _lag(flows: Flows, part: Part, shape: Shape) -> float | None:
-    """Median lead of the earlier direction over a chain's links, as a share of the turn."""
-    links = zip(shape.members, shape.members[1:], strict=False)
-    leads = [phases.lead(flows, part.flows, u, v) for u, v in links]
-    told = [abs(x) for x in leads if x is not None]
-    return float(np.median(told)) if told else None
 
 
 def _class_name(part: Part) -> str | None:

@@ -14,12 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collector.schema import I32, I64
-from reconstruct.activity import prompt
 from reconstruct.bins import Progress
 from reconstruct.jobs import Candidate
 from reconstruct.volumes import contradicts
 
 PHASES: Final = 50
+SHARP: Final = 1 / PHASES  # of a turn: how well a sample's time must be known to have a phase
+LOOSE: Final = 0.35  # and where there are few such, how well at least
+ENOUGH_SHARP: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +79,7 @@ def measure(progress: Progress, job: Candidate) -> Flows:
     weight = bins.samples[rows].astype(np.float64)
     length = np.diff(job.turns_ns)
     phase = (time - job.turns_ns[turn]) / length[turn]
-    sharp = prompt(bins)[rows]
-    slot = np.minimum((phase * PHASES).astype(np.int64), PHASES - 1)
-    phases = np.zeros((count, PHASES))
-    np.add.at(phases, (owner[sharp], slot[sharp]), weight[sharp])
+    phases = _phases(owner, phase, weight, bins.slack_ns[rows] / length[turn], count)
     clock = turn + _share_gone_by(phases.sum(axis=0), phase)
     volume, error = _slope(owner, clock, bins.last_seq[rows], count)
     samples = np.bincount(owner, weight, count).astype(np.int64)
@@ -107,6 +106,28 @@ def measure(progress: Progress, job: Candidate) -> Flows:
         classes=connections.message_classes[at],
         mean_message_bytes=connections.mean_message_bytes[at],
     )
+
+
+def _phases(
+    owner: NDArray[np.int64],
+    phase: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    slack: NDArray[np.float64],
+    count: int,
+) -> NDArray[np.float64]:
+    """Samples by phase of each connection; float64[count, PHASES].
+
+    Only samples in good time count where a connection has `ENOUGH_SHARP` of them; else also those
+    known to `LOOSE` of a turn, taken at the middle of what their time may be.
+    """
+    sharp = slack <= SHARP
+    few = np.bincount(owner, weight * sharp, count) < ENOUGH_SHARP
+    use = sharp | (few[owner] & (slack <= LOOSE))
+    middle = (phase - np.where(sharp, 0, slack / 2)) % 1.0
+    slot = np.minimum((middle * PHASES).astype(np.int64), PHASES - 1)
+    out = np.zeros((count, PHASES))
+    np.add.at(out, (owner[use], slot[use]), weight[use])
+    return out
 
 
 def _share_gone_by(profile: NDArray[np.float64], phase: NDArray[np.float64]) -> NDArray[np.float64]:
