@@ -136,17 +136,28 @@ def pace(clock: VolumeClock, ends_ns: NDArray[np.int64]) -> NDArray[np.float64]:
     return curve
 
 
-def last_end(clock: VolumeClock, curve: NDArray[np.float64]) -> int | None:
-    """End of the burst behind the last pause, from its samples and the pace; None without any.
+def last_reached(
+    clock: VolumeClock, share: float, curve: NDArray[np.float64], before_s: float
+) -> int | None:
+    """When `share` of the volume was through behind the last pause; None without samples of it.
 
     The pause behind that burst may lie outside the window and the burst be whole all the same.
+
+    Parameters
+    ----------
+    clock : VolumeClock
+    share : float
+    curve : float64[SHARES]
+        As `pace` gives it.
+    before_s : float
+        Seconds between that share and the end of the burst.
     """
-    share = clock.volume - (clock.turns - 1)
-    late = (share > 1 - NEAR_SHARES[-1]) & (share <= 1)
+    done = clock.volume - (clock.turns - 1)
+    late = (done > max(0.0, share - NEAR_SHARES[-1])) & (done <= share)
     if late.sum() < ROWS_PER_TURN:
         return None
-    slot = np.minimum((share[late] * SHARES).astype(np.int64), SHARES - 1)
-    readings = clock.time_s[late] + curve[slot]
+    slot = np.minimum((done[late] * SHARES).astype(np.int64), SHARES - 1)
+    readings = clock.time_s[late] + curve[slot] - before_s
     told = np.isfinite(readings)
     return clock.origin_ns + int(np.median(readings[told]) * 1e9) if told.any() else None
 

@@ -7,6 +7,7 @@ pauses between bursts, placed by volume, tell which of these it is.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -33,6 +34,7 @@ MAD_TO_SIGMA: Final = 1.4826  # for a normal distribution
 OPTIMISER_SEEN: Final = 0.006  # of the period: an optimiser step shorter than this is unheard of
 GAP_REACH: Final = 2  # steps of the pace curve over which a pause may smear
 EDGE: Final = 0.03  # a pause this near the burst's own end is that end, smeared
+LAST_WITHIN: Final = 0.005  # of the period: an end so near behind the last sample was reached
 OPTIMISER: Final = 0.06  # of the period; a longer pause is compute between buckets
 REGULAR: Final = 0.15  # buckets of one backward pass follow each other within this
 
@@ -100,15 +102,18 @@ def place(
         return Timeline(crude, "unknown", unknown)
     ends = boundaries.reached(clock, 1.0, crude)
     curve = boundaries.pace(clock, ends)
-    last = boundaries.last_end(clock, curve)
-    if last is not None and last <= progress.window_end_ns:
-        clock = replace(clock, turns=clock.turns + 1)
-        ends = boundaries.reached(clock, 1.0, np.append(ends, last))
     period_s = float(np.median(np.diff(ends))) / 1e9
     share, collective, said = _read_gaps(gaps(curve, period_s), curve, period_s, clock)
-    if share < 1.0:
-        ends = boundaries.reached(clock, share, ends - int(_before_gap(curve, share) * 1e9))
-    return Timeline(np.unique(ends), collective, said)
+    before_s = _before_gap(curve, share) if share < 1.0 else 0.0
+    wanted = ends - int(before_s * 1e9)
+    last = boundaries.last_reached(clock, share, curve, before_s)
+    if last is not None and last <= progress.window_end_ns + int(LAST_WITHIN * period_s * 1e9):
+        clock = replace(clock, turns=clock.turns + 1)
+        wanted = np.append(wanted, last)
+    if share < 1.0 or len(wanted) > len(ends):
+        wanted = boundaries.reached(clock, share, wanted)
+    inside = wanted >= progress.window_start_ns
+    return Timeline(np.unique(wanted[inside]), collective, said)
 
 
 def pulse(progress: Progress, connections: NDArray[np.int32]) -> Pulse:
@@ -205,7 +210,7 @@ def shortest_gap(curve: NDArray[np.float64], period_s: float) -> float:
     """The shortest pause, in seconds, that would show in a pace curve."""
     steps = np.diff(_filled(curve))
     spread = MAD_TO_SIGMA * float(np.median(np.abs(steps - np.median(steps))))
-    return max(GAP_OF_PERIOD * period_s, GAP_SIGMAS * spread * np.sqrt(2 * GAP_REACH))
+    return max(GAP_OF_PERIOD * period_s, GAP_SIGMAS * spread * math.sqrt(2 * GAP_REACH))
 
 
 def _filled(curve: NDArray[np.float64]) -> NDArray[np.float64]:

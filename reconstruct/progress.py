@@ -1,6 +1,6 @@
 """From sampled packets to `Progress`: who sent how much to whom, and when.
 
-An edge is read at its ONE best observation point, so that a packet sampled at several hops is
+A connection is read at its ONE best observation point, so that a packet sampled at several hops is
 never counted twice; the sequence number then tells volumes, the samples only tell when.
 """
 
@@ -67,8 +67,9 @@ def follow(telemetry: Telemetry) -> Progress:
     endpoints, src, dst = _endpoints(flows)
     data, kind = _data_rows(flows)
     rows = np.flatnonzero(data)
-    rows = rows[_at_best_point(flows, src, dst, rows)]
     connection, first_row = _connection_ids(flows, src, dst, kind, rows)
+    best = _at_best_point(flows, rows, connection)
+    rows, connection = rows[best], connection[best]
     order = np.lexsort((flows.time_ns[rows], connection))
     rows, connection = rows[order], connection[order]
     roce = flows.transport[rows] == Transport.ROCEV2
@@ -128,28 +129,6 @@ def _data_rows(flows: FlowBatch) -> tuple[NDArray[np.bool_], NDArray[np.uint64]]
     return request | response | segment, kind
 
 
-def _at_best_point(
-    flows: FlowBatch,
-    src: NDArray[np.int32],
-    dst: NDArray[np.int32],
-    rows: NDArray[np.intp],
-) -> NDArray[np.bool_]:
-    """Rows of each edge at the (exporter, direction) that sampled most of it; ties: the lower."""
-    if not len(rows):
-        return np.zeros(0, np.bool_)
-    edge = src[rows].astype(np.int64) << 32 | dst[rows]
-    point = flows.exporter[rows].astype(np.int64) << 2 | flows.direction[rows]
-    edges, edge_id = np.unique(edge, return_inverse=True)
-    points, point_id = np.unique(point, return_inverse=True)
-    pair, pair_id, count = np.unique(
-        edge_id * len(points) + point_id, return_inverse=True, return_counts=True
-    )
-    order = np.lexsort((-pair, count, pair // len(points)))
-    best = np.empty(len(edges), np.int64)
-    best[pair[order] // len(points)] = order  # the last write of an edge is its best pair
-    return np.asarray(best[edge_id] == pair_id)
-
-
 def _connection_ids(
     flows: FlowBatch,
     src: NDArray[np.int32],
@@ -169,6 +148,29 @@ def _connection_ids(
     place = np.empty(len(rank), np.int32)
     place[rank] = np.arange(len(rank), dtype=np.int32)
     return place[inverse], rows[first[rank]]
+
+
+def _at_best_point(
+    flows: FlowBatch, rows: NDArray[np.intp], connection: NDArray[np.int32]
+) -> NDArray[np.bool_]:
+    """Rows of each connection at the (exporter, direction) that sampled most of it.
+
+    A leaf sees all that a host sends, a spine what was hashed or sprayed onto it.
+    """
+    if not len(rows):
+        return np.zeros(0, np.bool_)
+    point = flows.exporter[rows].astype(np.int64) << 2 | flows.direction[rows]
+    points, point_id = np.unique(point, return_inverse=True)
+    pair, pair_id, count = np.unique(
+        connection.astype(np.int64) * len(points) + point_id,
+        return_inverse=True,
+        return_counts=True,
+    )
+    owner = pair // len(points)
+    order = np.lexsort((-pair, count, owner))
+    best = np.empty(int(owner[-1]) + 1, np.int64)
+    best[owner[order]] = order  # the last write of a connection is its best pair; ties: the lower
+    return np.asarray(best[connection] == pair_id)
 
 
 def _connections(
