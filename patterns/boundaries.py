@@ -8,6 +8,7 @@ sample near a wanted share is a reading of when that share was reached.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,6 +23,7 @@ NEAR_SHARES: Final = (0.06, 0.12, 0.25, 0.5)  # rows this close to a share tell 
 ROWS_PER_TURN: Final = 8  # enough of them to go no further away
 CURVE_BINS: Final = 10
 ROUNDS: Final = 4
+LATEST: Final = 0.9  # quantile of the connections' ends: the last of them, less their noise
 FEWEST_ROWS: Final = 3  # of a connection, before it gets an offset of its own
 
 
@@ -208,17 +210,20 @@ def _fit(
     ends: NDArray[np.float64],
     connections: int,
 ) -> NDArray[np.float64]:
-    """Ends from readings `time + curve(left) + offset[connection]`, by turns of medians."""
+    """Ends from readings `time + curve(left) + offset[connection]`, by turns of medians.
+
+    Connections end at different moments of a turn (pipeline stages one after the other); the end
+    returned is that of the last ones.
+    """
     slot = np.minimum((left * CURVE_BINS).astype(np.int64), CURVE_BINS - 1)
     offset = np.zeros(connections)
-    level = float(np.median(ends))
     enough = np.bincount(owner, minlength=connections) >= FEWEST_ROWS
     for _ in range(ROUNDS):
         remaining = ends[turn] - time
         curve = _curve(left, slot, remaining - offset[owner])
-        wrong = remaining - curve - offset[owner]
+        wrong = remaining - curve(left) - offset[owner]
         offset += np.where(enough, _median_by(owner, wrong, connections), 0.0)
-        wrong = remaining - curve - offset[owner]
+        wrong = remaining - curve(left) - offset[owner]
         spread = np.maximum(_median_by(slot, np.abs(wrong), CURVE_BINS), 1e-7)
         weight = 1 / spread[slot] ** 2
         # A reading far off its turn was put into the wrong one, or its packet was sent again.
@@ -226,17 +231,21 @@ def _fit(
         total = np.bincount(turn, weight, len(ends))
         shift = np.bincount(turn, weight * wrong, len(ends)) / np.maximum(total, 1e-30)
         ends = np.where(total > 0, ends - shift, ends)
-    return np.asarray(ends - float(np.median(ends)) + level)
+    latest = float(np.quantile(-offset[enough], LATEST)) if enough.any() else 0.0
+    return np.asarray(ends + latest - float(curve(np.zeros(1))[0]))
 
 
 def _curve(
     left: NDArray[np.float64], slot: NDArray[np.int64], remaining: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Median time to the end by volume left, linear between the bins' middles; float64[n]."""
+) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+    """Median time to the end by volume left: linear between the bins' middles, and on to zero."""
     count = np.bincount(slot, minlength=CURVE_BINS)
-    middle = np.bincount(slot, left, CURVE_BINS) / np.maximum(count, 1)
-    height = _median_by(slot, remaining, CURVE_BINS)
-    return np.asarray(np.interp(left, middle[count > 0], height[count > 0]))
+    middle = (np.bincount(slot, left, CURVE_BINS) / np.maximum(count, 1))[count > 0]
+    height = _median_by(slot, remaining, CURVE_BINS)[count > 0]
+    slope = (height[-1] - height[0]) / (middle[-1] - middle[0]) if len(middle) > 1 else 0.0
+    middle = np.concatenate([[0.0], middle])
+    height = np.concatenate([[height[0] - slope * middle[1]], height])
+    return lambda at: np.asarray(np.interp(at, middle, height))
 
 
 def _median_by(

@@ -19,6 +19,7 @@ from patterns.stages import Chain, Lag
 from reconstruct.edges import Flows
 
 ERROR_FLOOR: Final = 0.002  # of a slope: what the clock's own unevenness leaves
+TELLING: Final = 0.3  # relative error up to which a connection's own volume counts
 EQUAL: Final = 4.0  # reduced chi-square up to which volumes count as equal
 NO_LAG: Final = Lag(0.0, 0.0)
 KIND_ORDER: Final = ("dp", "pp", "cp", "ep", "tp", "unknown")
@@ -113,7 +114,7 @@ def pooled_bytes(flows: Flows, rows: NDArray[np.intp]) -> float:
     weighted mean stands for each of them; it is better known than their plain sum.
     """
     volume, error = flows.bytes_per_turn[rows], np.maximum(flows.error[rows], ERROR_FLOOR)
-    told = np.isfinite(volume) & np.isfinite(error)
+    told = np.isfinite(volume) & (error <= TELLING)
     if not told.any():
         return float(np.nansum(volume))
     weight = np.where(told, 1 / (error * np.where(told, volume, 1)) ** 2, 0)

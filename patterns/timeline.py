@@ -30,7 +30,7 @@ TWO_THIRDS: Final = 2 / 3  # gradients in fp32, parameters in bf16
 SHARE_WITHIN: Final = 0.012
 GAP_OF_PERIOD: Final = 0.003  # a shorter pause inside a burst is not told from its unevenness
 GAP_SIGMAS: Final = 8.0  # and it must stand out of the unevenness of the burst's own pace
-MAD_TO_SIGMA: Final = 1.4826  # for a normal distribution
+ONE_SIGMA_BELOW: Final = 0.1587  # quantile of a normal distribution
 OPTIMISER_SEEN: Final = 0.006  # of the period: an optimiser step shorter than this is unheard of
 GAP_REACH: Final = 2  # steps of the pace curve over which a pause may smear
 EDGE: Final = 0.03  # a pause this near the burst's own end is that end, smeared
@@ -96,24 +96,85 @@ def place(
     crude, pauses = _crude_ends(signal, turns_ns, pause)
     if len(crude) < 2:
         return None
-    clock = boundaries.read_clock(progress, connections, pauses)
-    if not clock.connections:
+    reading = _read(progress, connections, crude, pauses)
+    if reading is None:
         unknown = claim(0.5, 0, 1.0, "too few samples per connection to follow its volume")
         return Timeline(crude, "unknown", unknown)
-    ends = boundaries.reached(clock, 1.0, crude)
-    curve = boundaries.pace(clock, ends)
-    period_s = float(np.median(np.diff(ends))) / 1e9
-    share, collective, said = _read_gaps(gaps(curve, period_s), curve, period_s, clock)
+    reading = _from_longest_pause(progress, connections, reading)
+    clock, ends, curve = reading.clock, reading.ends_ns, reading.curve
+    share, collective, said = _read_gaps(reading)
     before_s = _before_gap(curve, share) if share < 1.0 else 0.0
     wanted = ends - int(before_s * 1e9)
     last = boundaries.last_reached(clock, share, curve, before_s)
-    if last is not None and last <= progress.window_end_ns + int(LAST_WITHIN * period_s * 1e9):
+    horizon = progress.window_end_ns + int(LAST_WITHIN * reading.period_s * 1e9)
+    if last is not None and last <= horizon:
         clock = replace(clock, turns=clock.turns + 1)
         wanted = np.append(wanted, last)
     if share < 1.0 or len(wanted) > len(ends):
         wanted = boundaries.reached(clock, share, wanted)
     inside = wanted >= progress.window_start_ns
     return Timeline(np.unique(wanted[inside]), collective, said)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Gradient traffic on the axis of volume, counted from one pause of the turn.
+
+    Parameters
+    ----------
+    clock : VolumeClock
+    ends_ns : int64[k]
+        Ends of the traffic before that pause.
+    curve : float64[SHARES]
+        Seconds to that end by share.
+    gaps : list of Gap
+        The other pauses.
+    period_s : float
+    """
+
+    clock: VolumeClock
+    ends_ns: NDArray[np.int64]
+    curve: NDArray[np.float64]
+    gaps: list[Gap]
+    period_s: float
+
+
+def _read(
+    progress: Progress,
+    connections: NDArray[np.int32],
+    crude_ns: NDArray[np.int64],
+    pauses_ns: NDArray[np.int64],
+) -> _Reading | None:
+    """The reading from given pauses; None where no connection has samples around them."""
+    clock = boundaries.read_clock(progress, connections, pauses_ns)
+    if not clock.connections:
+        return None
+    ends = boundaries.reached(clock, 1.0, crude_ns)
+    curve = boundaries.pace(clock, ends)
+    if not np.isfinite(curve).any():
+        return None
+    period_s = float(np.median(np.diff(ends))) / 1e9
+    return _Reading(clock, ends, curve, gaps(curve, period_s), period_s)
+
+
+def _from_longest_pause(
+    progress: Progress, connections: NDArray[np.int32], reading: _Reading
+) -> _Reading:
+    """The reading counted from the longest pause of the turn.
+
+    Pauses between many buckets blur in a fold by time, so the first choice may be a short one.
+    """
+    outer_s = reading.period_s - float(_filled(reading.curve)[0])
+    longest = max(reading.gaps, key=lambda gap: gap.seconds, default=None)
+    if longest is None or longest.seconds <= outer_s:
+        return reading
+    before_ns = int(_before_gap(reading.curve, longest.share) * 1e9)
+    ends = boundaries.reached(reading.clock, longest.share, reading.ends_ns - before_ns)
+    pauses = ends + int(longest.seconds / 2 * 1e9)
+    inside = (pauses > progress.window_start_ns) & (pauses < progress.window_end_ns)
+    if inside.sum() < 2:
+        return reading
+    return _read(progress, connections, ends[inside], pauses[inside]) or reading
 
 
 def pulse(progress: Progress, connections: NDArray[np.int32]) -> Pulse:
@@ -208,8 +269,9 @@ def gaps(curve: NDArray[np.float64], period_s: float) -> list[Gap]:
 
 def shortest_gap(curve: NDArray[np.float64], period_s: float) -> float:
     """The shortest pause, in seconds, that would show in a pace curve."""
-    steps = np.diff(_filled(curve))
-    spread = MAD_TO_SIGMA * float(np.median(np.abs(steps - np.median(steps))))
+    # Pauses make steps longer only, so the lower side alone shows the burst's own unevenness.
+    low, middle = np.quantile(-np.diff(_filled(curve)), (ONE_SIGMA_BELOW, 0.5))
+    spread = float(middle - low)
     return max(GAP_OF_PERIOD * period_s, GAP_SIGMAS * spread * math.sqrt(2 * GAP_REACH))
 
 
@@ -227,22 +289,22 @@ def _before_gap(curve: NDArray[np.float64], share: float) -> float:
     return float(filled[clear]) - (share * SHARES - clear - 0.5) * usual
 
 
-def _read_gaps(
-    found: list[Gap], curve: NDArray[np.float64], period_s: float, clock: VolumeClock
-) -> tuple[float, Collective, Claim]:
+def _read_gaps(reading: _Reading) -> tuple[float, Collective, Claim]:
     """Share of the volume at which an iteration ends, the collective, and how sure it is."""
-    samples = len(clock.owner)
-    needed = 20.0 * clock.turns
+    found, period_s = reading.gaps, reading.period_s
+    samples = len(reading.clock.owner)
+    needed = 20.0 * reading.clock.turns
     if not found:
-        blind = shortest_gap(curve, period_s)
+        blind = shortest_gap(reading.curve, period_s)
         basis = f"one burst of gradients per iteration, with no pause above {blind:.3f} s"
         ceiling = 0.92 if blind <= OPTIMISER_SEEN * period_s else 0.7
         return 1.0, "all_reduce", claim(ceiling, samples, needed, basis)
     splits = [g for g in found if _is_split(g.share)]
-    if not splits or (len(found) > 1 and _is_regular(found, curve)):
+    if not splits or (len(found) > 1 and _is_regular(found, reading.curve)):
         said = claim(0.9, samples, needed, f"{len(found) + 1} buckets of gradients per iteration")
         return 1.0, "all_reduce", said
-    split = min(splits, key=lambda g: g.seconds if len(found) == 1 else abs(g.share - HALF))
+    # Of two pauses at telling shares the optimiser's is the shorter: buckets wait for compute.
+    split = min(splits, key=lambda g: g.seconds)
     if len(found) == 1 and split.seconds > OPTIMISER * period_s:
         said = claim(0.7, samples, needed, "two bursts per iteration, far apart as two buckets are")
         return 1.0, "all_reduce", said
@@ -251,11 +313,8 @@ def _read_gaps(
         "before an optimiser step and parameters after it"
     )
     sure = abs(split.share - TWO_THIRDS) <= SHARE_WITHIN or len(found) > 1
-    return (
-        split.share,
-        "reduce_scatter+all_gather",
-        claim(0.85 if sure else 0.75, samples, needed, basis),
-    )
+    said = claim(0.85 if sure else 0.75, samples, needed, basis)
+    return split.share, "reduce_scatter+all_gather", said
 
 
 def _is_split(share: float) -> bool:
