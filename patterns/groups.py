@@ -100,32 +100,57 @@ def build(
     )
     counted: dict[str, int] = {}
     groups = []
-    for item in ordered:
+    for item, volume in zip(ordered, bytes_together(flows, ordered), strict=True):
         kind = item.role.kind
         counted[kind] = counted.get(kind, -1) + 1
-        groups.append(_group(flows, item, f"{kind}-{counted[kind]}", name_of, reducing))
+        groups.append(_group(item, volume, f"{kind}-{counted[kind]}", name_of, reducing))
     return tuple(groups)
 
 
-def pooled_bytes(flows: Flows, rows: NDArray[np.intp]) -> float:
-    """Bytes per iteration of some connections together.
+def bytes_together(flows: Flows, found: Sequence[Found]) -> list[float]:
+    """Bytes per iteration of each group.
 
-    Connections of one collective carry equal volumes. Where these agree within their errors, their
-    weighted mean stands for each of them; it is better known than their plain sum.
+    Connections of one collective carry equal volumes, and so do those of like groups of a job.
+    Where all agree within their errors, their weighted mean stands for each of them, as it is
+    better known than their plain sum; else where those of one group do, theirs.
     """
+    like: dict[tuple[str, str, int], list[Found]] = {}
+    for item in found:
+        like.setdefault(_likeness(item), []).append(item)
+    mean_of = {
+        key: equal_volume(flows, np.concatenate([item.rows for item in items]))
+        for key, items in like.items()
+    }
+    out = []
+    for item in found:
+        mean = mean_of[_likeness(item)]
+        if mean is None:
+            mean = equal_volume(flows, item.rows)
+        plain = float(np.nansum(flows.bytes_per_turn[item.rows]))
+        out.append(plain if mean is None else mean * len(item.rows))
+    return out
+
+
+def _likeness(item: Found) -> tuple[str, str, int]:
+    return item.role.kind, item.role.algorithm, len(item.rows)
+
+
+def equal_volume(flows: Flows, rows: NDArray[np.intp]) -> float | None:
+    """Weighted mean of connections' bytes per iteration; None where they are not all equal."""
     volume, error = flows.bytes_per_turn[rows], np.maximum(flows.error[rows], ERROR_FLOOR)
     told = np.isfinite(volume) & (error <= TELLING)
     if not told.any():
-        return float(np.nansum(volume))
-    weight = np.where(told, 1 / (error * np.where(told, volume, 1)) ** 2, 0)
-    mean = float(np.sum(weight[told] * volume[told]) / weight.sum())
-    away = np.sum(weight[told] * (volume[told] - mean) ** 2) / max(1, told.sum() - 1)
-    return mean * len(rows) if away <= EQUAL else float(np.nansum(volume))
+        return None
+    volume, error = volume[told], error[told]
+    weight = 1 / (error * volume) ** 2
+    mean = float(np.average(volume, weights=weight))
+    away = float(np.sum(weight * (volume - mean) ** 2)) / max(1, len(volume) - 1)
+    return mean if away <= EQUAL else None
 
 
 def _group(
-    flows: Flows,
     item: Found,
+    volume: float,
     name: str,
     name_of: Callable[[int], str],
     reducing: tuple[Collective, Claim],
@@ -160,7 +185,7 @@ def _group(
         kind=role.kind,
         members=tuple(name_of(v) for v in shape.members),
         edges=tuple((name_of(u), name_of(v)) for u, v in edges),
-        bytes_per_iteration=pooled_bytes(flows, item.rows),
+        bytes_per_iteration=volume,
         collective=collective,
         algorithm=role.algorithm,
         algorithms=(Algorithm(role.algorithm, shape.variant, collective, 1.0, channels),),

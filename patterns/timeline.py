@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from patterns import boundaries
@@ -32,6 +33,7 @@ GAP_OF_PERIOD: Final = 0.003  # a shorter pause inside a burst is not told from 
 GAP_SIGMAS: Final = 8.0  # and it must stand out of the unevenness of the burst's own pace
 ONE_SIGMA_BELOW: Final = 0.1587  # quantile of a normal distribution
 OPTIMISER_SEEN: Final = 0.006  # of the period: an optimiser step shorter than this is unheard of
+GAP_AROUND: Final = 12  # steps to either side that show its usual unevenness
 GAP_REACH: Final = 2  # steps of the pace curve over which a pause may smear
 EDGE: Final = 0.03  # a pause this near the burst's own end is that end, smeared
 LAST_WITHIN: Final = 0.005  # of the period: an end so near behind the last sample was reached
@@ -247,16 +249,19 @@ def gaps(curve: NDArray[np.float64], period_s: float) -> list[Gap]:
         As `boundaries.pace` gives it.
     period_s : float
     """
-    filled = _filled(curve)
-    steps = -np.diff(filled)
+    steps = -np.diff(_filled(curve))
     usual = float(np.median(np.abs(steps)))
     kernel = np.ones(2 * GAP_REACH)
     smeared = np.convolve(steps - usual, kernel, "same")
-    limit = shortest_gap(curve, period_s)
+    limit = shortest_gaps(curve, period_s)
     out: list[Gap] = []
     for i in range(GAP_REACH, len(smeared) - GAP_REACH):
         near = smeared[i - GAP_REACH : i + GAP_REACH + 1]
-        if smeared[i] >= limit and smeared[i] == near.max() and i == i - GAP_REACH + near.argmax():
+        if (
+            smeared[i] >= limit[i]
+            and smeared[i] == near.max()
+            and i == i - GAP_REACH + near.argmax()
+        ):
             inside = np.clip(steps[i - GAP_REACH : i + GAP_REACH] - usual, 0, None)
             places = np.arange(i - GAP_REACH, i + GAP_REACH) + 1
             share = float((inside * places).sum() / inside.sum()) / SHARES
@@ -267,12 +272,17 @@ def gaps(curve: NDArray[np.float64], period_s: float) -> list[Gap]:
     return out
 
 
-def shortest_gap(curve: NDArray[np.float64], period_s: float) -> float:
-    """The shortest pause, in seconds, that would show in a pace curve."""
-    # Pauses make steps longer only, so the lower side alone shows the burst's own unevenness.
-    low, middle = np.quantile(-np.diff(_filled(curve)), (ONE_SIGMA_BELOW, 0.5))
-    spread = float(middle - low)
-    return max(GAP_OF_PERIOD * period_s, GAP_SIGMAS * spread * math.sqrt(2 * GAP_REACH))
+def shortest_gaps(curve: NDArray[np.float64], period_s: float) -> NDArray[np.float64]:
+    """The shortest pause, in seconds, that would show at each step of a pace curve.
+
+    Pauses make steps longer only, so the lower side of the steps around shows how uneven the
+    traffic is there by itself.
+    """
+    steps = -np.diff(_filled(curve))
+    around = sliding_window_view(np.pad(steps, GAP_AROUND, "reflect"), 2 * GAP_AROUND + 1)
+    low, middle = np.quantile(around, (ONE_SIGMA_BELOW, 0.5), axis=1)
+    limit = GAP_SIGMAS * math.sqrt(2 * GAP_REACH) * (middle - low)
+    return np.asarray(np.maximum(GAP_OF_PERIOD * period_s, limit))
 
 
 def _filled(curve: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -295,7 +305,7 @@ def _read_gaps(reading: _Reading) -> tuple[float, Collective, Claim]:
     samples = len(reading.clock.owner)
     needed = 20.0 * reading.clock.turns
     if not found:
-        blind = shortest_gap(reading.curve, period_s)
+        blind = float(shortest_gaps(reading.curve, period_s).max())
         basis = f"one burst of gradients per iteration, with no pause above {blind:.3f} s"
         ceiling = 0.92 if blind <= OPTIMISER_SEEN * period_s else 0.7
         return 1.0, "all_reduce", claim(ceiling, samples, needed, basis)
