@@ -129,8 +129,12 @@ def _place_iterations(
     unknown: tuple[Collective, Claim] = "unknown", claim(0.5, 0, 1.0, "no gradient burst to read")
     if not reducers:
         return candidate, flows, found, unknown
-    connections = flows.connection[np.concatenate([f.rows for f in reducers])]
-    placed = timeline.place(progress, connections, candidate.turns_ns)
+    placed = timeline.place(
+        progress,
+        [flows.connection[f.rows] for f in reducers],
+        candidate.turns_ns,
+        may_shard=any(f.role.algorithm == "ring" for f in reducers),
+    )
     if placed is None:
         return candidate, flows, found, unknown
     candidate = replace(candidate, turns_ns=placed.ends_ns)

@@ -8,7 +8,7 @@ sample near a wanted share is a reading of when that share was reached.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from reconstruct.activity import prompt
 from reconstruct.bins import Progress
 
-SHARES: Final = 200  # steps of the pace curve
 NEAR_SHARES: Final = (0.06, 0.12, 0.25, 0.5)  # rows this close to a share tell when it was reached
 ROWS_PER_TURN: Final = 8  # enough of them to go no further away
 CURVE_BINS: Final = 10
@@ -36,6 +35,8 @@ class VolumeClock:
     owner : intp[n]
         Connection of each row, counted from 0.
     connections : int
+    group : intp[connections]
+        Group of each connection, by its place in what `read_clock` was given.
     volume : float64[n]
         Iterations' worth of volume that had gone by; whole numbers lie in the pauses given.
     time_s : float64[n]
@@ -47,6 +48,7 @@ class VolumeClock:
 
     owner: NDArray[np.intp]
     connections: int
+    group: NDArray[np.intp]
     volume: NDArray[np.float64]
     time_s: NDArray[np.float64]
     origin_ns: int
@@ -54,37 +56,42 @@ class VolumeClock:
 
 
 def read_clock(
-    progress: Progress, connections: NDArray[np.int32], pauses_ns: NDArray[np.int64]
+    progress: Progress, groups: Sequence[NDArray[np.int32]], pauses_ns: NDArray[np.int64]
 ) -> VolumeClock:
-    """The volume clock of some connections.
+    """The volume clock of some groups' connections.
 
     Parameters
     ----------
     progress : Progress
-    connections : int32[c]
+    groups : sequence of int32[c]
+        Connections of each group.
     pauses_ns : int64[k]
         A moment in the pause after each iteration's burst, ascending.
     """
     bins = progress.bins
-    rows = np.flatnonzero(np.isin(bins.connection, connections) & prompt(bins))
+    group_of = np.full(len(progress.connections), -1, np.intp)
+    for i, connections in enumerate(groups):
+        group_of[connections] = i
+    rows = np.flatnonzero((group_of[bins.connection] >= 0) & prompt(bins))
     connection = bins.connection[rows]
     heads = np.flatnonzero(np.diff(connection, prepend=-1))
     owner = np.zeros(len(rows), np.intp)
     volume = np.full(len(rows), np.nan)
-    found = 0
+    group: list[int] = []
     for head, tail in zip(heads, np.append(heads[1:], len(rows)), strict=True):
         line = _line(bins.first_ns[rows[head:tail]], progress, rows[head:tail], pauses_ns)
         if line is None:
             continue
         start, size = line
-        owner[head:tail] = found
+        owner[head:tail] = len(group)
         volume[head:tail] = (bins.last_seq[rows[head:tail]] - start) / size
-        found += 1
+        group.append(int(group_of[connection[head]]))
     told = np.isfinite(volume)
     origin = int(pauses_ns[0])
     return VolumeClock(
         owner=owner[told],
-        connections=found,
+        connections=len(group),
+        group=np.array(group, np.intp),
         volume=volume[told],
         time_s=(bins.last_ns[rows[told]] - origin) / 1e9,
         origin_ns=origin,
@@ -109,59 +116,12 @@ def _line(
     return (float(start), float(volume)) if volume > 0 else None
 
 
-def pace(clock: VolumeClock, ends_ns: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Median time from each share of the volume to the end of the burst, in seconds.
-
-    Parameters
-    ----------
-    clock : VolumeClock
-    ends_ns : int64[k]
-        End of the burst before each pause.
-
-    Returns
-    -------
-    float64[SHARES]
-        Entry i for share (i + 0.5) / SHARES; nan where no sample fell.
-    """
-    turn = np.ceil(clock.volume).astype(np.int64)
-    inside = (turn >= 0) & (turn < clock.turns)
-    owner, turn = clock.owner[inside], turn[inside]
-    share = clock.volume[inside] - (turn - 1)
-    left = (ends_ns[turn] - clock.origin_ns) / 1e9 - clock.time_s[inside]
-    slot = np.minimum((share * SHARES).astype(np.int64), SHARES - 1)
-    filled = np.bincount(slot, minlength=SHARES) > 0
-    offset = np.zeros(clock.connections)
-    curve = np.full(SHARES, np.nan)
-    for _ in range(2):
-        curve = np.where(filled, _median_by(slot, left - offset[owner], SHARES), np.nan)
-        offset = _median_by(owner, left - curve[slot], clock.connections)
-    return curve
-
-
-def last_reached(
-    clock: VolumeClock, share: float, curve: NDArray[np.float64], before_s: float
-) -> int | None:
-    """When `share` of the volume was through behind the last pause; None without samples of it.
-
-    The pause behind that burst may lie outside the window and the burst be whole all the same.
-
-    Parameters
-    ----------
-    clock : VolumeClock
-    share : float
-    curve : float64[SHARES]
-        As `pace` gives it.
-    before_s : float
-        Seconds between that share and the end of the burst.
-    """
-    done = clock.volume - (clock.turns - 1)
-    late = (done > max(0.0, share - NEAR_SHARES[-1])) & (done <= share)
-    if late.sum() < ROWS_PER_TURN:
-        return None
-    slot = np.minimum((done[late] * SHARES).astype(np.int64), SHARES - 1)
-    readings = clock.time_s[late] + curve[slot] - before_s
-    told = np.isfinite(readings)
-    return clock.origin_ns + int(np.median(readings[told]) * 1e9) if told.any() else None
+def has_reached(clock: VolumeClock, share: float, turn: int) -> bool:
+    """Whether samples of a turn come near enough to a share to say when it was reached."""
+    done = clock.volume - (turn - 1)
+    return bool(
+        ((done > max(0.0, share - NEAR_SHARES[-1])) & (done <= share)).sum() >= ROWS_PER_TURN
+    )
 
 
 def reached(clock: VolumeClock, share: float, crude_ns: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -222,9 +182,9 @@ def _fit(
         remaining = ends[turn] - time
         curve = _curve(left, slot, remaining - offset[owner])
         wrong = remaining - curve(left) - offset[owner]
-        offset += np.where(enough, _median_by(owner, wrong, connections), 0.0)
+        offset += np.where(enough, median_by(owner, wrong, connections), 0.0)
         wrong = remaining - curve(left) - offset[owner]
-        spread = np.maximum(_median_by(slot, np.abs(wrong), CURVE_BINS), 1e-7)
+        spread = np.maximum(median_by(slot, np.abs(wrong), CURVE_BINS), 1e-7)
         weight = 1 / spread[slot] ** 2
         # A reading far off its turn was put into the wrong one, or its packet was sent again.
         weight = weight / (1 + (wrong / (3 * spread[slot])) ** 2) ** 2
@@ -241,14 +201,14 @@ def _curve(
     """Median time to the end by volume left: linear between the bins' middles, and on to zero."""
     count = np.bincount(slot, minlength=CURVE_BINS)
     middle = (np.bincount(slot, left, CURVE_BINS) / np.maximum(count, 1))[count > 0]
-    height = _median_by(slot, remaining, CURVE_BINS)[count > 0]
+    height = median_by(slot, remaining, CURVE_BINS)[count > 0]
     slope = (height[-1] - height[0]) / (middle[-1] - middle[0]) if len(middle) > 1 else 0.0
     middle = np.concatenate([[0.0], middle])
     height = np.concatenate([[height[0] - slope * middle[1]], height])
     return lambda at: np.asarray(np.interp(at, middle, height))
 
 
-def _median_by(
+def median_by(
     group: NDArray[np.int64] | NDArray[np.intp], value: NDArray[np.float64], groups: int
 ) -> NDArray[np.float64]:
     """Median of the values of each group; 0 for one without."""
