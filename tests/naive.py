@@ -443,7 +443,10 @@ def fell_behind(
 ) -> list[bool]:
     """Whether any earlier sample of the connection lies more than the window ahead."""
     return [
-        any(connection[j] == connection[i] and position[j] > position[i] + window[i] for j in range(i))
+        any(
+            connection[j] == connection[i] and position[j] > position[i] + window[i]
+            for j in range(i)
+        )
         for i in range(len(position))
     ]
 

@@ -15,9 +15,7 @@ TURN = 1 << 24
 def data(first: int, per_ms: int, port: int = 50_000, qp: int = 7) -> FlowBatch:
     """A connection from 1 to 2 that sends `per_ms` packets in each of 400 ms."""
     time = np.arange(0, 400, 4)
-    return packets(
-        time * MS, 1, 2, dest_qp=qp, src_port=port, seq=(first + time * per_ms) % TURN
-    )
+    return packets(time * MS, 1, 2, dest_qp=qp, src_port=port, seq=(first + time * per_ms) % TURN)
 
 
 def acknowledgements(
@@ -40,7 +38,7 @@ def acknowledgements(
 
 
 def mean_message(*batches: FlowBatch) -> list[float]:
-    return follow(telemetry(*batches)).connections.mean_message_bytes.tolist()
+    return list(follow(telemetry(*batches)).connections.mean_message_bytes)
 
 
 @pytest.mark.parametrize("per_message", [1, 16, 256])
@@ -72,9 +70,7 @@ def test_two_connections_are_told_by_their_port() -> None:
 
 
 def test_connections_on_one_port_are_not_told() -> None:
-    said = mean_message(
-        data(0, 256, qp=7), data(0, 256, qp=8), acknowledgements(0, 256, 256)
-    )
+    said = mean_message(data(0, 256, qp=7), data(0, 256, qp=8), acknowledgements(0, 256, 256))
     assert np.isnan(said).tolist() == [True, True]
 
 

@@ -15,9 +15,7 @@ from tests.reconstruct.made import HEADERS, MTU, START_NS, S, Stream, progress_o
 TURNS = 20
 
 
-def flows_of(
-    progress: Progress, turns: int = TURNS, connections: list[int] | None = None
-) -> Flows:
+def flows_of(progress: Progress, turns: int = TURNS, connections: list[int] | None = None) -> Flows:
     """Measured over `turns` turns of a second from the start."""
     chosen = range(len(progress.connections)) if connections is None else connections
     job = Candidate(
@@ -55,7 +53,8 @@ def test_volume_is_the_slope_of_progress_over_turns(steps: list[int]) -> None:
 def test_bursts_are_measured_without_a_sample_at_their_ends() -> None:
     rng = np.random.default_rng(3)
     wrong = [
-        flows_of(progress_of(burst(10_000, 200, rng), rate=1000)).bytes_per_turn[0] / MTU / 10_000 - 1
+        flows_of(progress_of(burst(10_000, 200, rng), rate=1000)).bytes_per_turn[0] / MTU / 10_000
+        - 1
         for _ in range(30)
     ]
     assert np.abs(wrong).max() < 0.01
@@ -124,7 +123,9 @@ def test_recurring_compares_with_samples_spread_evenly() -> None:
     rng = np.random.default_rng(6)
     anywhere = np.sort(rng.integers(0, TURNS * S, TURNS))
     flows = flows_of(
-        progress_of(*(Stream(0, 1, t, np.arange(TURNS) * 1000) for t in (every, start_up, anywhere)))
+        progress_of(
+            *(Stream(0, 1, t, np.arange(TURNS) * 1000) for t in (every, start_up, anywhere))
+        )
     )
     once, all_but_none, spread = flows.recurring[1], flows.recurring[0], flows.recurring[2]
     assert all_but_none > 1.3

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from random import Random
 
 import numpy as np
 import pytest
@@ -306,7 +307,7 @@ PACKETS = st.lists(
 
 @given(PACKETS, st.randoms(use_true_random=False))
 def test_following_equals_reading_one_packet_after_another(
-    rows: list[tuple[int, int, int, int, int, int, int]], random: np.random.Generator
+    rows: list[tuple[int, int, int, int, int, int, int]], random: Random
 ) -> None:
     points: dict[tuple[str, str, bool, int], Counter[int]] = defaultdict(Counter)
     for _, src, dst, qp, exporter, opcode, _ in rows:
@@ -328,9 +329,9 @@ def test_following_equals_reading_one_packet_after_another(
         ]
 
     random.shuffle(rows)
-    time, src, dst, qp, exporter, opcode, seq = (np.array(column) for column in zip(*rows))
+    times, *ends, qps, exporters, opcodes, seqs = np.array(rows).T
     seen = progress(
-        packets(time * MS, src, dst, dest_qp=qp, exporter=exporter, opcode=opcode, seq=seq)
+        packets(times * MS, *ends, dest_qp=qps, exporter=exporters, opcode=opcodes, seq=seqs)
     )
     names, made = seen.endpoints.names, seen.connections
     keys = [

@@ -17,7 +17,7 @@ TURN = 1 << PSN
 def positions(seq: list[int], width: int = PSN, connection: list[int] | None = None) -> list[int]:
     """`unwrap` of one connection, or of several that stand together."""
     owner = np.zeros(len(seq), np.int32) if connection is None else np.array(connection, np.int32)
-    return unwrap(owner, np.array(seq, np.uint32), np.full(len(seq), width, np.uint8)).tolist()
+    return list(unwrap(owner, np.array(seq, np.uint32), np.full(len(seq), width, np.uint8)))
 
 
 @pytest.mark.parametrize(
@@ -99,11 +99,13 @@ def test_unwrapping_equals_its_twin_over_many_turns() -> None:
 
 def behind(position: list[int], window: int, connection: list[int] | None = None) -> list[bool]:
     owner = [0] * len(position) if connection is None else connection
-    return fell_behind(
-        np.array(owner, np.int32),
-        np.array(position, np.int64),
-        np.full(len(position), window, np.int64),
-    ).tolist()
+    return list(
+        fell_behind(
+            np.array(owner, np.int32),
+            np.array(position, np.int64),
+            np.full(len(position), window, np.int64),
+        )
+    )
 
 
 def test_only_beyond_the_window_is_behind() -> None:
