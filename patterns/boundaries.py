@@ -22,8 +22,9 @@ NEAR_SHARES: Final = (0.06, 0.12, 0.25, 0.5)  # rows this close to a share tell 
 ROWS_PER_TURN: Final = 8  # enough of them to go no further away
 CURVE_BINS: Final = 10
 ROUNDS: Final = 4
-LATEST: Final = 0.9  # quantile of the connections' ends: the last of them, less their noise
-FEWEST_ROWS: Final = 3  # of a connection, before it gets an offset of its own
+LATEST: Final = 0.9  # quantile of the groups' ends: the last of them, less their noise
+FEWEST_TURNS: Final = 3  # pauses with samples around them, before a volume is known
+FEWEST_ROWS: Final = 10  # of a group, before it gets an offset of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +35,12 @@ class VolumeClock:
     ----------
     owner : intp[n]
         Connection of each row, counted from 0.
-    connections : int
     group : intp[connections]
         Group of each connection, by its place in what `read_clock` was given.
-    volume : float64[n]
-        Iterations' worth of volume that had gone by; whole numbers lie in the pauses given.
+    turn : int64[n]
+        Pauses that had gone by; the turn before the first is 0.
+    share : float64[n]
+        Share of the turn's volume that was through, 0 to 1.
     time_s : float64[n]
         Seconds since `origin_ns`.
     origin_ns : int
@@ -47,12 +49,16 @@ class VolumeClock:
     """
 
     owner: NDArray[np.intp]
-    connections: int
     group: NDArray[np.intp]
-    volume: NDArray[np.float64]
+    turn: NDArray[np.int64]
+    share: NDArray[np.float64]
     time_s: NDArray[np.float64]
     origin_ns: int
     turns: int
+
+    @property
+    def connections(self) -> int:
+        return len(self.group)
 
 
 def read_clock(
@@ -79,7 +85,7 @@ def read_clock(
     volume = np.full(len(rows), np.nan)
     group: list[int] = []
     for head, tail in zip(heads, np.append(heads[1:], len(rows)), strict=True):
-        line = _line(bins.first_ns[rows[head:tail]], progress, rows[head:tail], pauses_ns)
+        line = _line(progress, rows[head:tail], pauses_ns)
         if line is None:
             continue
         start, size = line
@@ -87,41 +93,40 @@ def read_clock(
         volume[head:tail] = (bins.last_seq[rows[head:tail]] - start) / size
         group.append(int(group_of[connection[head]]))
     told = np.isfinite(volume)
+    time = bins.last_ns[rows[told]]
+    turn = np.searchsorted(pauses_ns, time)
     origin = int(pauses_ns[0])
     return VolumeClock(
         owner=owner[told],
-        connections=len(group),
         group=np.array(group, np.intp),
-        volume=volume[told],
-        time_s=(bins.last_ns[rows[told]] - origin) / 1e9,
+        turn=turn,
+        # Pauses part the turns; a volume that says otherwise is a little wrong, not the turn.
+        share=np.clip(volume[told] - (turn - 1), 0.0, 1.0),
+        time_s=(time - origin) / 1e9,
         origin_ns=origin,
         turns=len(pauses_ns),
     )
 
 
 def _line(
-    first_ns: NDArray[np.int64],
-    progress: Progress,
-    rows: NDArray[np.intp],
-    pauses_ns: NDArray[np.int64],
+    progress: Progress, rows: NDArray[np.intp], pauses_ns: NDArray[np.int64]
 ) -> tuple[float, float] | None:
     """(start, volume): position in pause k is `start + k * volume`, halfway between samples."""
-    after = np.searchsorted(first_ns, pauses_ns)
+    bins = progress.bins
+    after = np.searchsorted(bins.first_ns[rows], pauses_ns)
     seen = (after > 0) & (after < len(rows))
-    if seen.sum() < FEWEST_ROWS:
+    if seen.sum() < FEWEST_TURNS:
         return None
-    before_seq = progress.bins.last_seq[rows[after[seen] - 1]]
-    after_seq = progress.bins.first_seq[rows[after[seen]]]
+    before_seq = bins.last_seq[rows[after[seen] - 1]]
+    after_seq = bins.first_seq[rows[after[seen]]]
     volume, start = np.polyfit(np.flatnonzero(seen), (before_seq + after_seq) / 2, 1)
     return (float(start), float(volume)) if volume > 0 else None
 
 
 def has_reached(clock: VolumeClock, share: float, turn: int) -> bool:
     """Whether samples of a turn come near enough to a share to say when it was reached."""
-    done = clock.volume - (turn - 1)
-    return bool(
-        ((done > max(0.0, share - NEAR_SHARES[-1])) & (done <= share)).sum() >= ROWS_PER_TURN
-    )
+    left = share - clock.share[clock.turn == turn]
+    return bool(((left >= 0) & (left < NEAR_SHARES[-1])).sum() >= ROWS_PER_TURN)
 
 
 def reached(clock: VolumeClock, share: float, crude_ns: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -133,60 +138,56 @@ def reached(clock: VolumeClock, share: float, crude_ns: NDArray[np.int64]) -> ND
     share : float
         1 for the end of the burst before the pause.
     crude_ns : int64[k]
-        The same to about a burst's length.
+        The same to about a burst's length, for the first k turns.
 
     Returns
     -------
     int64[k]
         The crude times where too little is known to do better.
     """
-    done = clock.volume - (share - 1)
-    turn = np.ceil(done).astype(np.int64)
-    left = turn - done
-    inside = (turn >= 0) & (turn < clock.turns)
+    left = share - clock.share
+    inside = (clock.turn < len(crude_ns)) & (left >= 0)
     for near in NEAR_SHARES:
         late = inside & (left <= near)
-        if late.sum() >= ROWS_PER_TURN * clock.turns:
+        if late.sum() >= ROWS_PER_TURN * len(crude_ns):
             break
     else:
         return crude_ns
-    ends = (crude_ns - clock.origin_ns) / 1e9
     refined = _fit(
-        clock.owner[late],
-        turn[late],
+        clock.group[clock.owner[late]],
+        clock.turn[late],
         left[late] / near,
         clock.time_s[late],
-        ends,
-        clock.connections,
+        (crude_ns - clock.origin_ns) / 1e9,
     )
     return np.asarray(clock.origin_ns + (refined * 1e9).astype(np.int64), np.int64)
 
 
 def _fit(
-    owner: NDArray[np.intp],
+    group: NDArray[np.intp],
     turn: NDArray[np.int64],
     left: NDArray[np.float64],
     time: NDArray[np.float64],
     ends: NDArray[np.float64],
-    connections: int,
 ) -> NDArray[np.float64]:
-    """Ends from readings `time + curve(left) + offset[connection]`, by turns of medians.
+    """Ends from readings `time + curve(left) + offset[group]`, by turns of medians.
 
-    Connections end at different moments of a turn (pipeline stages one after the other); the end
+    Groups end at different moments of a turn (pipeline stages one after the other); the end
     returned is that of the last ones.
     """
+    groups = int(group.max()) + 1
     slot = np.minimum((left * CURVE_BINS).astype(np.int64), CURVE_BINS - 1)
-    offset = np.zeros(connections)
-    enough = np.bincount(owner, minlength=connections) >= FEWEST_ROWS
+    offset = np.zeros(groups)
+    enough = np.bincount(group, minlength=groups) >= FEWEST_ROWS
     for _ in range(ROUNDS):
         remaining = ends[turn] - time
-        curve = _curve(left, slot, remaining - offset[owner])
-        wrong = remaining - curve(left) - offset[owner]
-        offset += np.where(enough, median_by(owner, wrong, connections), 0.0)
-        wrong = remaining - curve(left) - offset[owner]
+        curve = _curve(left, slot, remaining - offset[group])
+        wrong = remaining - curve(left) - offset[group]
+        offset += np.where(enough, median_by(group, wrong, groups), 0.0)
+        wrong = remaining - curve(left) - offset[group]
         spread = np.maximum(median_by(slot, np.abs(wrong), CURVE_BINS), 1e-7)
         weight = 1 / spread[slot] ** 2
-        # A reading far off its turn was put into the wrong one, or its packet was sent again.
+        # A reading far off its turn was put on the wrong side of a pause, or was sent again.
         weight = weight / (1 + (wrong / (3 * spread[slot])) ** 2) ** 2
         total = np.bincount(turn, weight, len(ends))
         shift = np.bincount(turn, weight * wrong, len(ends)) / np.maximum(total, 1e-30)
@@ -211,7 +212,7 @@ def _curve(
 def median_by(
     group: NDArray[np.int64] | NDArray[np.intp], value: NDArray[np.float64], groups: int
 ) -> NDArray[np.float64]:
-    """Median of the values of each group; 0 for one without."""
+    """Median of the values of each group; float64[groups], 0 for one without."""
     if not len(value):
         return np.zeros(groups)
     order = np.lexsort((value, group))

@@ -61,6 +61,16 @@ class Pace:
         """Usual seconds per step."""
         return float(np.median(np.abs(np.diff(self.left_s))))
 
+    @property
+    def outer_s(self) -> float:
+        """Length of the pause that the turn is counted from.
+
+        Read a little behind its end, where no sample of the burst before it can be misplaced.
+        """
+        clear = round(EDGE * self.steps) + REACH
+        busy_s = float(self.left_s[clear]) + (clear + 0.5) * self.usual_s
+        return self.period_s - busy_s
+
     def before(self, pause: Pause) -> float:
         """Seconds from the moment a pause begins to the end of the turn's traffic."""
         at = pause.share * self.steps
@@ -90,10 +100,8 @@ def read_pace(clock: VolumeClock, ends_ns: NDArray[np.int64], period_s: float) -
     Pace or None
         None where no sample fell between two pauses.
     """
-    turn = np.ceil(clock.volume).astype(np.int64)
-    inside = (turn >= 0) & (turn < clock.turns)
-    owner, turn = clock.owner[inside], turn[inside]
-    share = clock.volume[inside] - (turn - 1)
+    inside = clock.turn < clock.turns
+    owner, turn, share = clock.owner[inside], clock.turn[inside], clock.share[inside]
     left = (ends_ns[turn] - clock.origin_ns) / 1e9 - clock.time_s[inside]
     group = clock.group[owner]
     mine = np.isin(group, _one_stage(group, share, left, period_s))

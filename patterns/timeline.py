@@ -8,7 +8,7 @@ pauses between bursts, placed by volume, tell which of these it is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -33,7 +33,7 @@ SHARE_WITHIN: Final = 0.012
 STEPS_WITHIN: Final = 1.2  # steps of the pace: how well few samples place a pause
 OPTIMISER: Final = 0.06  # of the period; a longer pause is compute between buckets
 OPTIMISER_SEEN: Final = 0.006  # of the period: an optimiser step shorter than this is unheard of
-REGULAR: Final = 0.15  # buckets of one backward pass follow each other within this
+UNLIKE: Final = 1.6  # ratio from which on two pauses have different causes
 CLEAR: Final = 2.0  # times the shortest visible pause: nothing that chance makes
 
 
@@ -132,7 +132,6 @@ def _ends(progress: Progress, reading: _Reading, split: Pause | None) -> NDArray
     period_ns = int(reading.pace.period_s * 1e9)
     clock = reading.clock
     if boundaries.has_reached(clock, share, clock.turns):
-        clock = replace(clock, turns=clock.turns + 1)
         ends = np.append(ends, ends[-1] + period_ns)
     ends = boundaries.reached(clock, share, ends)
     horizon = progress.window_end_ns + int(LAST_WITHIN * period_ns)
@@ -161,9 +160,8 @@ def _from_longest_pause(
 
     Pauses between many buckets blur in a fold by time, so the first choice may be a short one.
     """
-    outer_s = reading.pace.period_s - float(reading.pace.left_s[0])
     longest = max(reading.pauses, key=lambda pause: pause.seconds, default=None)
-    if longest is None or longest.seconds <= outer_s or longest.clearness < CLEAR:
+    if longest is None or longest.seconds <= reading.pace.outer_s or longest.clearness < CLEAR:
         return reading
     before_ns = int(reading.pace.before(longest) * 1e9)
     ends = boundaries.reached(reading.clock, longest.share, reading.ends_ns - before_ns)
@@ -250,13 +248,13 @@ def _read_pauses(reading: _Reading, *, may_shard: bool) -> tuple[Pause | None, C
         basis = f"one burst of gradients per iteration, with no pause above {blind:.3f} s"
         ceiling = 0.92 if blind <= OPTIMISER_SEEN * pace.period_s else 0.7
         return None, "all_reduce", claim(ceiling, samples, needed, basis)
+    # Of two pauses at telling shares the optimiser's is the shorter: buckets wait for compute.
     splits = [pause for pause in found if _is_split(pause.share, pace)]
-    if not splits or (len(found) > 1 and _is_regular(found, pace)):
+    split = min(splits, key=lambda pause: pause.seconds, default=None)
+    if split is None or not _stands_out(split, found):
         clear = min(pause.clearness for pause in found) >= CLEAR
         basis = f"{len(found) + 1} buckets of gradients per iteration"
         return None, "all_reduce", claim(0.9 if clear else 0.7, samples, needed, basis)
-    # Of two pauses at telling shares the optimiser's is the shorter: buckets wait for compute.
-    split = min(splits, key=lambda pause: pause.seconds)
     if len(found) == 1 and split.seconds > OPTIMISER * pace.period_s:
         basis = "two bursts per iteration, far apart as two buckets are"
         return None, "all_reduce", claim(0.65, samples, needed, basis)
@@ -275,13 +273,19 @@ def _is_split(share: float, pace: Pace) -> bool:
     return min(abs(share - HALF), abs(share - TWO_THIRDS)) <= within
 
 
-def _is_regular(found: list[Pause], pace: Pace) -> bool:
-    """Whether bursts start at equal distances, as the buckets of one backward pass do."""
-    shares = [0.0, *(pause.share for pause in found)]
-    distance = -np.diff([pace.after(share) for share in shares])
-    volumes = np.diff([*shares, 1.0])
-    return bool(
-        len(distance) > 1
-        and np.ptp(distance) <= 2 * REGULAR * distance.mean()
-        and np.ptp(volumes) <= 2 * REGULAR * volumes.mean()
-    )
+def _stands_out(split: Pause, found: list[Pause]) -> bool:
+    """Whether a pause is of another kind than those between the buckets of one backward pass.
+
+    It is, where it is much shorter or longer than they are, or parts two trains of unlike pace.
+    """
+    before = [pause.seconds for pause in found if pause.share < split.share]
+    after = [pause.seconds for pause in found if pause.share > split.share]
+    if not before and not after:
+        return True
+    if before and after and _unlike(float(np.median(before)), float(np.median(after))):
+        return True
+    return _unlike(split.seconds, float(np.median(before + after)))
+
+
+def _unlike(one: float, other: float) -> bool:
+    return max(one, other) > UNLIKE * min(one, other)

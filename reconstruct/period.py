@@ -20,6 +20,7 @@ SHORTEST_S: Final = 0.1
 CYCLES: Final = 5  # a job repeats at least so often (the definition of a job)
 SMOOTHING_SHARE: Final = 0.03  # smooth by at most this share of the lag: keeps neighbours apart
 HARMONIC_SHARE: Final = 0.93  # a shorter lag this close to the best is the fundamental
+MULTIPLE: Final = 3.2  # a period seen doubled or tripled is what this guards against
 DIP_SHARE: Final = 0.6  # the signal must differ from itself between 0 and the period
 NOISE_SIGMAS: Final = 4.5  # a peak below this many standard deviations of the noise is none
 
@@ -63,25 +64,32 @@ def find_period(activity: NDArray[np.float64], bin_s: float) -> Period | None:
     if longest <= shortest + 2 or not activity.any():
         return None
     lags = np.arange(longest + 1)
-    similarity = np.full(longest + 1, -np.inf)
-    sigma_of_lag = np.ones(longest + 1)
-    for width in _widths(longest):
+    overlap = np.sqrt(1 - lags / n)
+    widths = _widths(longest)
+    scores = np.empty((len(widths), longest + 1))
+    for row, width in enumerate(widths):
         smooth = gaussian_filter1d(activity, width) if width else activity
-        acf = autocorrelation(smooth, longest)
-        noise = 1.0 / np.sqrt(n / max(1.0, 2 * np.sqrt(np.pi) * width))
-        usable = (lags * SMOOTHING_SHARE >= width) & (acf > similarity)
-        similarity[usable] = acf[usable]
-        sigma_of_lag[usable] = noise
-    similarity = np.where(np.isfinite(similarity), similarity, 0.0)
-    score = similarity * np.sqrt(1 - lags / n)
+        scores[row] = autocorrelation(smooth, longest) * overlap
+    usable = lags * SMOOTHING_SHARE >= np.array(widths)[:, None]
+    choice = np.where(usable, scores, -np.inf).argmax(axis=0)
+    score = scores[choice, lags]
+    # As many unrelated samples, smoothed alike, would show this much.
+    noise = np.sqrt(np.maximum(1.0, 2 * np.sqrt(np.pi) * np.array(widths)[choice]) / n)
     peaks = _peaks(score, shortest)
-    peaks = peaks[similarity[peaks] > NOISE_SIGMAS * sigma_of_lag[peaks]]
+    peaks = peaks[score[peaks] > NOISE_SIGMAS * noise[peaks]]
     if not len(peaks):
         return None
-    best = score[peaks].max()
-    lag = int(peaks[np.flatnonzero(score[peaks] >= HARMONIC_SHARE * best)[0]])
+    best = int(peaks[score[peaks].argmax()])
+    # Wide smoothing flatters long lags, so one not much shorter is compared at its own widest;
+    # a much shorter one is not, as the wander of step times blurs long lags at fine widths.
+    widest = usable[:, peaks].sum(axis=0) - 1
+    near = peaks * MULTIPLE >= best
+    rival = np.where(near, scores[widest, best], score[best])
+    alike = np.where(near, scores[widest, peaks], score[peaks]) >= HARMONIC_SHARE * rival
+    lag = int(peaks[np.flatnonzero(alike & (peaks <= best))[0]])
+    similarity = score / overlap
     exact = _refine(similarity, lag)
-    return Period(exact * bin_s, float(similarity[lag]), float(similarity[lag] / sigma_of_lag[lag]))
+    return Period(exact * bin_s, float(similarity[lag]), float(similarity[lag] / noise[lag]))
 
 
 def autocorrelation(signal: NDArray[np.float64], longest: int) -> NDArray[np.float64]:
