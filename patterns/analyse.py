@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
@@ -18,7 +17,7 @@ from patterns.claim import claim
 from patterns.findings.slow_iteration import slow_iterations
 from patterns.groups import Found, build, recognise
 from patterns.layers import split, steady
-from patterns.parallelism import parallelism
+from patterns.parallelism import Layout, parallelism
 from patterns.result import (
     Analysis,
     Claim,
@@ -37,6 +36,7 @@ from reconstruct.progress import follow
 from reconstruct.traffic import Traffic, classify
 from reconstruct.volumes import window_volumes
 
+FULL: Final = 0.9  # of the path MTU: a data packet, not the few bytes of a marker
 EXPLAINED: Final = 0.5  # of a candidate's bytes must lie in groups, or its rhythm is no job
 
 
@@ -101,9 +101,7 @@ def _analyse_job(
         ended_at_ns=None,
         confidence=together.confidence,
         evidence={"endpoints": together, "period": _period_claim(candidate, iterations, samples)},
-        parallelism=parallelism(
-            found, Counter(Counter(hosts).values()).most_common(1)[0][0], len(set(hosts)), samples
-        ),
+        parallelism=parallelism(found, _layout(progress, candidate, flows, found, host_of)),
         groups=groups,
         ranks=_ranks(endpoints, hosts, groups),
         edges=_edges(progress, candidate),
@@ -141,6 +139,26 @@ def _place_iterations(
     flows = measure(progress, candidate)
     found = recognise(flows, split(flows, steady(flows)))
     return candidate, flows, found, (placed.collective, placed.claim)
+
+
+def _layout(
+    progress: Progress,
+    candidate: Candidate,
+    flows: Flows,
+    found: list[Found],
+    host_of: Mapping[int, str],
+) -> Layout:
+    """Hosts, samples, and what of the traffic no group explains."""
+    names = progress.endpoints.names
+    rest = np.ones(len(flows), np.bool_)
+    rest[np.concatenate([f.rows for f in found])] = False
+    of = flows.connection
+    full = progress.connections.mean_payload[of] >= FULL * progress.connections.unit_bytes[of]
+    return Layout(
+        hosts={int(e): host_of.get(int(e), names[e]) for e in candidate.endpoints},
+        samples=int(flows.samples.sum()),
+        strays=int(flows.samples[rest & full].sum()),
+    )
 
 
 def _iterations(progress: Progress, candidate: Candidate, flows: Flows) -> tuple[Iteration, ...]:

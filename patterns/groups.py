@@ -19,6 +19,8 @@ from patterns.stages import Chain, Lag
 from reconstruct.edges import Flows
 
 ERROR_FLOOR: Final = 0.002  # of a slope: what the clock's own unevenness leaves
+UNLIKELY: Final = 0.3  # confidence in a pipeline that lacks stages
+SHORT: Final = "fewer stages than the job's longest pipeline: a link was not seen"
 TELLING: Final = 0.3  # relative error up to which a connection's own volume counts
 EQUAL: Final = 4.0  # reduced chi-square up to which volumes count as equal
 NO_LAG: Final = Lag(0.0, 0.0)
@@ -39,6 +41,8 @@ class Found:
         Samples of its weakest edge.
     order : Claim
         How sure the order of its members (a ring's, a chain's, a tree's parents) is.
+    short : bool
+        Whether it is a pipeline with fewer stages than its like, so that a link was not seen.
     """
 
     rows: NDArray[np.intp]
@@ -46,6 +50,7 @@ class Found:
     role: Role
     samples: int
     order: Claim
+    short: bool = False
 
 
 def recognise(flows: Flows, parts: Sequence[Part]) -> list[Found]:
@@ -73,8 +78,12 @@ def _in_stage_order(found: list[Found], chain_of: dict[int, Chain]) -> list[Foun
     pipelines = [i for i, item in enumerate(found) if item.role.algorithm == "chain"]
     turned = stages.orient([chain_of[id(found[i].shape)] for i in pipelines], group_of)
     out = list(found)
+    longest = max((len(found[i].shape.members) for i in pipelines), default=0)
     for i, (shape, order) in zip(pipelines, turned, strict=True):
-        out[i] = replace(found[i], shape=shape, order=order)
+        short = len(shape.members) < longest
+        if short:
+            order = replace(order, confidence=UNLIKELY, basis=SHORT)
+        out[i] = replace(found[i], shape=shape, order=order, short=short)
     return out
 
 
@@ -213,6 +222,8 @@ def _collective(item: Found, reducing: tuple[Collective, Claim]) -> tuple[Collec
 
 
 def _members_claim(item: Found, edges: int) -> Claim:
+    if item.short:
+        return Claim(UNLIKELY, SHORT, item.samples)
     if item.shape.missing:
         return claim(INFERRED_CEILING, item.samples, 2.0, f"{item.shape.missing} edge not seen")
     return claim(SHAPE_CEILING, item.samples, 1.5, f"{edges} edges and none left over")

@@ -8,42 +8,59 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from patterns.claim import claim, weakest
+import numpy as np
+
+from patterns.claim import claim
 from patterns.groups import Found
 from patterns.result import Parallelism
 
 GPUS_PER_HOST: Final = (1, 2, 4, 8, 16)  # of servers on sale; a NIC may serve several GPUs
 SAMPLES_TO_MISS_A_PIPELINE: Final = 400  # a pipeline may carry 1 % of the bytes: 4 expected
+STRAYS: Final = 3  # samples of full packets outside all groups that may be a pipeline's
+MAJORITY: Final = 0.6  # of the chains that must agree on a length
 
 
-def parallelism(found: Sequence[Found], rails: int, hosts: int, samples: int) -> Parallelism:
-    """Sizes with basis and candidates.
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What sizes are read from, beside the groups.
 
     Parameters
     ----------
-    found : sequence of Found
-        The job's groups.
-    rails : int
-        NICs of a host that the job uses (the most common number).
-    hosts : int
-        Hosts of the job.
+    hosts : mapping
+        Host of each endpoint id of the job.
     samples : int
         Samples of the job's data in its iterations.
+    strays : int
+        Those of full packets that no group explains.
     """
+
+    hosts: Mapping[int, str]
+    samples: int
+    strays: int
+
+    @property
+    def rails(self) -> int:
+        """NICs of a host that the job uses, the most common number."""
+        return Counter(Counter(self.hosts.values()).values()).most_common(1)[0][0]
+
+
+def parallelism(found: Sequence[Found], layout: Layout) -> Parallelism:
+    """Sizes with basis and candidates; what the wire cannot tell is None."""
     basis: dict[str, str] = {}
-    stages, pp_sure = _stages(found, samples, basis)
+    stages, sure = _stages(found, layout, basis)
     replicas = _common([len(f.shape.members) for f in found if f.role.kind == "dp"])
     basis["cp"] = basis["ep"] = "no such traffic between hosts; inside a host it is not visible"
     if replicas is None:
         basis["dp"] = basis["tp"] = "no gradient groups of one size"
         candidates: tuple[Mapping[str, int], ...] = ()
     else:
-        candidates = _candidates(replicas, stages, rails)
+        candidates = _candidates(replicas, stages, layout.rails)
         basis["dp"] = basis["tp"] = (
-            f"{replicas} hosts in each gradient group and {rails} rail(s) alike: how many of a "
-            "host's GPUs share one replica is not visible"
+            f"{replicas} hosts in each gradient group and {layout.rails} rail(s) alike: how many "
+            "of a host's GPUs share one replica is not visible"
         )
     return Parallelism(
         dp=None,
@@ -53,27 +70,55 @@ def parallelism(found: Sequence[Found], rails: int, hosts: int, samples: int) ->
         ep=None,
         candidates=candidates,
         basis=basis,
-        confidence=pp_sure,
+        confidence=sure,
     )
 
 
 def _stages(
-    found: Sequence[Found], samples: int, basis: dict[str, str]
+    found: Sequence[Found], layout: Layout, basis: dict[str, str]
 ) -> tuple[int | None, float]:
+    """Pipeline stages and how sure they are.
+
+    Chains show them; so do gradient groups, as each stage's hosts reduce among themselves.
+    """
     chains = [f for f in found if f.role.kind == "pp"]
+    host_sets = {
+        frozenset(layout.hosts[v] for v in f.shape.members) for f in found if f.role.kind == "dp"
+    }
     if not chains:
-        if samples < SAMPLES_TO_MISS_A_PIPELINE or any(f.role.kind == "unknown" for f in found):
-            basis["pp"] = f"no chain seen, but {samples} samples could miss one"
-            return None, 0.5
-        basis["pp"] = f"no chain between hosts in {samples} samples"
-        return 1, claim(0.95, samples, SAMPLES_TO_MISS_A_PIPELINE, basis["pp"]).confidence
-    sizes = Counter(len(f.shape.members) for f in chains)
-    if len(sizes) > 1:
-        basis["pp"] = "chains of unequal length: " + ", ".join(map(str, sorted(sizes)))
+        return _without_chains(found, layout, len(host_sets), basis)
+    stages, count = Counter(len(f.shape.members) for f in chains).most_common(1)[0]
+    longest = max(len(f.shape.members) for f in chains)
+    if count < MAJORITY * len(chains) or stages != longest:
+        lengths = sorted({len(f.shape.members) for f in chains})
+        basis["pp"] = "chains of unequal length: " + ", ".join(map(str, lengths))
         return None, 0.5
-    stages = next(iter(sizes))
-    basis["pp"] = f"{len(chains)} chains of {stages} stages"
-    return stages, weakest([f.role.kind_claim for f in chains])
+    basis["pp"] = f"{count} of {len(chains)} chains have {stages} stages"
+    ceiling = 0.97
+    if host_sets and len(host_sets) != stages:
+        basis["pp"] += f", but {len(host_sets)} set(s) of hosts reduce gradients apart"
+        ceiling = 0.7
+    weakest = int(np.median([f.samples for f in chains]))
+    sure = claim(ceiling * count / len(chains), weakest, 3.0, basis["pp"]).confidence
+    return stages, sure
+
+
+def _without_chains(
+    found: Sequence[Found], layout: Layout, host_sets: int, basis: dict[str, str]
+) -> tuple[int | None, float]:
+    if host_sets > 1:
+        basis["pp"] = f"{host_sets} sets of hosts reduce gradients apart, but no chain was seen"
+    elif layout.strays >= STRAYS:
+        basis["pp"] = f"{layout.strays} samples outside all groups may be a pipeline's"
+    elif layout.samples < SAMPLES_TO_MISS_A_PIPELINE:
+        basis["pp"] = f"no chain seen, but {layout.samples} samples could miss one"
+    elif any(f.role.kind == "unknown" for f in found):
+        basis["pp"] = "groups of unknown kind may be stages"
+    else:
+        basis["pp"] = f"no chain between hosts in {layout.samples} samples"
+        sure = claim(0.95, layout.samples, SAMPLES_TO_MISS_A_PIPELINE, basis["pp"])
+        return 1, sure.confidence
+    return None, 0.5
 
 
 def _common(sizes: list[int]) -> int | None:
