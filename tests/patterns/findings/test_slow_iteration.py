@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from patterns.findings.slow_iteration import slow_iterations
+from patterns.result import Iteration, Subject
+
+MS = 1_000_000
+
+
+def iterations(durations_ms: Sequence[int], incomplete: tuple[int, ...] = ()) -> list[Iteration]:
+    """One behind the other, from time 5 s."""
+    out, start = [], 5_000 * MS
+    for index, duration in enumerate(durations_ms):
+        end = start + duration * MS
+        out.append(Iteration(index, start, end, 1e9, index not in incomplete, True))
+        start = end
+    return out
+
+
+STEADY = [1000, 1002, 998, 1001, 999, 1003, 997, 1000, 1001, 999]
+
+
+def slow(durations_ms: Sequence[int], incomplete: tuple[int, ...] = ()) -> list[str]:
+    return [one.id for one in slow_iterations("job-0", iterations(durations_ms, incomplete))]
+
+
+def test_one_slow_iteration_is_one_finding() -> None:
+    [found] = slow_iterations("job-0", iterations([*STEADY, 1500, *STEADY]))
+    assert found.id == "job-0/slow_iteration/10"
+    assert (found.kind, found.severity, found.verdict) == ("slow_iteration", "warning", "undecided")
+    assert found.subjects == (Subject("job", "job-0"),)
+    assert (found.start_ns, found.end_ns) == (15_000 * MS, 16_500 * MS)
+    assert "iteration 10" in found.summary
+    assert "1.500 s" in found.summary
+    assert "1.50 times" in found.summary
+    assert found.evidence["duration_s"] == pytest.approx(1.5)
+    assert found.evidence["median_s"] == pytest.approx(1.0)
+    assert found.evidence["iterations"] == 21
+    assert 0.6 < found.confidence <= 0.95
+
+
+def test_twice_the_median_is_critical() -> None:
+    found = slow_iterations("job-0", iterations([*STEADY, 2100, *STEADY, 1900]))
+    assert [(one.id, one.severity) for one in found] == [
+        ("job-0/slow_iteration/10", "critical"),
+        ("job-0/slow_iteration/21", "warning"),
+    ]
+
+
+@pytest.mark.parametrize("duration", [1190, 1100, 700, 10])
+def test_a_little_slower_or_faster_is_nothing(duration: int) -> None:
+    assert slow([*STEADY, duration]) == []
+
+
+def test_a_fifth_is_slow_only_where_others_are_steady() -> None:
+    assert slow([*STEADY, 1300]) == ["job-0/slow_iteration/10"]
+    assert slow([900, 1100, 950, 1050, 930, 1080, 1000, 1000, 970, 1030, 1300]) == []
+
+
+def test_an_iteration_that_the_window_cuts_counts_neither_way() -> None:
+    assert slow([*STEADY, 5000], incomplete=(10,)) == []
+    assert slow([4000, *STEADY, 1500], incomplete=(0,)) == ["job-0/slow_iteration/11"]
+
+
+@pytest.mark.parametrize(("steady", "wanted"), [(6, 0), (7, 1)])
+def test_fewer_than_eight_iterations_say_nothing(steady: int, wanted: int) -> None:
+    assert len(slow([*STEADY[:steady], 3000])) == wanted
+
+
+@pytest.mark.parametrize("durations", [[], [1000], [1000] * 30])
+def test_no_spread_is_no_finding(durations: list[int]) -> None:
+    assert slow(durations) == []
+
+
+def test_equal_iterations_still_show_a_slow_one() -> None:
+    [found] = slow_iterations("job-0", iterations([1000] * 20 + [1400]))
+    assert found.evidence["spread_s"] == 0
+    assert found.confidence == 0.95
+
+
+def test_a_job_that_becomes_slower_for_good_is_not_many_slow_iterations() -> None:
+    assert slow([*STEADY, *(int(1.5 * d) for d in STEADY * 2)]) == []
+
+
+@given(
+    st.lists(st.integers(900, 1100), min_size=8, max_size=30),
+    st.integers(1, 10**6),
+    st.integers(0, 29),
+)
+def test_time_scale_and_place_do_not_matter(base: list[int], scale: int, at: int) -> None:
+    durations = [*base[: at % len(base)], 2500, *base[at % len(base) :]]
+    one, other = slow(durations), slow([d * scale for d in durations])
+    assert one == other == [f"job-0/slow_iteration/{at % len(base)}"]

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from patterns import messages
+from reconstruct.bins import CLASS_NAMES, MESSAGE_CLASSES
+from tests.patterns.made import MIB, Wire, flows_of, rows
+
+NAN = float("nan")
+
+
+def pooled(*wires: Wire) -> str | None:
+    flows = flows_of(wires)
+    found = messages.pooled_class(flows, rows(flows))
+    return None if found == messages.UNKNOWN else CLASS_NAMES[found]
+
+
+def test_lengths_are_those_of_nccls_buffers() -> None:
+    # NCCL 2.30: 4 MiB in eight steps, two or one a message; LL128 and send/recv as enqueue.cc says.
+    assert MESSAGE_CLASSES == {
+        "ring_simple": 1 << 20,
+        "ll128": 614_400,
+        "tree_simple": 1 << 19,
+        "p2p_128k": 1 << 17,
+        "p2p_64k": 1 << 16,
+        "p2p_32k": 1 << 15,
+    }
+
+
+def test_the_length_read_most_often_wins_over_a_pool() -> None:
+    wires = [
+        Wire(0, 1, lengths={"tree_simple": 2, "p2p_64k": 1}),
+        Wire(1, 2, lengths={"p2p_64k": 2}, mean_message_bytes=MIB),
+        Wire(2, 3),
+    ]
+    assert pooled(*wires) == "p2p_64k"
+    assert pooled(wires[0], wires[2]) == "tree_simple"
+
+
+@pytest.mark.parametrize(
+    ("means", "wanted"),
+    [
+        ([MIB], "ring_simple"),
+        ([0.95 * MIB], "ring_simple"),
+        ([1.005 * MIB, NAN, 0.96 * MIB], "ring_simple"),
+        ([0.5 * MIB], "tree_simple"),
+        ([131_072 * 0.97], "p2p_128k"),
+        ([0.8 * MIB], None),
+        ([1.1 * MIB], None),
+        ([2000.0], None),
+        ([NAN, NAN], None),
+        ([0.5 * MIB, 0.5 * MIB, MIB], "tree_simple"),
+    ],
+)
+def test_where_none_was_read_the_mean_tells_if_it_is_near_one(
+    means: list[float], wanted: str | None
+) -> None:
+    assert pooled(*(Wire(0, i, mean_message_bytes=m) for i, m in enumerate(means, 1))) == wanted
+
+
+def test_a_connection_alone_shows_only_what_was_read_of_it() -> None:
+    flows = flows_of(
+        [Wire(0, 1, lengths={"ll128": 1}), Wire(1, 2, mean_message_bytes=MIB), Wire(2, 3)]
+    )
+    found = messages.classes_by_connection(flows)
+    assert found.tolist() == [CLASS_NAMES.index("ll128"), messages.UNKNOWN, messages.UNKNOWN]
+
+
+def test_only_send_and_receive_chunks_are_point_to_point() -> None:
+    said = {name: messages.is_point_to_point(i) for i, name in enumerate(CLASS_NAMES)}
+    assert said == {name: name.startswith("p2p") for name in CLASS_NAMES}
+    assert not messages.is_point_to_point(messages.UNKNOWN)
+
+
+def test_no_connections_have_no_class() -> None:
+    empty = flows_of([])
+    assert messages.pooled_class(empty, np.zeros(0, np.intp)) == messages.UNKNOWN
+    assert len(messages.classes_by_connection(empty)) == 0
