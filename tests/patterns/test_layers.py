@@ -41,11 +41,14 @@ def shapes_of(wires: list[Wire]) -> Drawn:
     }
 
 
-def ring(members: list[int], like: Wire = Wire(0, 0, 100 * MIB)) -> list[Wire]:
+REDUCES, PASSES_ON = Wire(0, 0, 100 * MIB), Wire(0, 0, 20 * MIB)
+
+
+def ring(members: list[int], like: Wire = REDUCES) -> list[Wire]:
     return [replace(like, src=u, dst=v) for u, v in cycle(members)]
 
 
-def chain(members: list[int], like: Wire = Wire(0, 0, 20 * MIB)) -> list[Wire]:
+def chain(members: list[int], like: Wire = PASSES_ON) -> list[Wire]:
     return [replace(like, src=u, dst=v) for u, v in both(path(members))]
 
 
@@ -85,8 +88,8 @@ def test_pipelines_are_parted_from_rings_by_volume() -> None:
 
 
 def test_pipelines_of_equal_volume_are_parted_from_rings_by_messages() -> None:
-    reduces = Wire(0, 0, 100 * MIB, lengths={"ring_simple": 3})
-    passes_on = Wire(0, 0, 100 * MIB, lengths={"p2p_128k": 3})
+    reduces = replace(REDUCES, lengths={"ring_simple": 3})
+    passes_on = replace(REDUCES, lengths={"p2p_128k": 3})
     wires = [*ring([0, 1, 2], reduces), *ring([3, 4, 5], reduces)]
     for i in range(3):
         wires += chain([i, i + 3], passes_on)

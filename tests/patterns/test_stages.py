@@ -14,10 +14,9 @@ from tests.patterns.made import MIB, Wire, flows_of, rows
 
 
 def pipeline(
-    stages: list[int], lag: float = 0.12, samples: int = 200, **extra: float
+    stages: list[int], lag: float = 0.12, samples: int = 200, volume: float = 50 * MIB
 ) -> list[Wire]:
     """Activations along `stages`, gradients back a `lag` of the turn later."""
-    volume = extra.get("bytes", 50 * MIB)
     return [
         wire
         for u, v in pairwise(stages)
