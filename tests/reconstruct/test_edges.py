@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from reconstruct.bins import Progress
 from reconstruct.edges import PHASES, Flows, measure
 from reconstruct.jobs import Candidate
-from reconstruct.period import Period
+from reconstruct.period import find_period
 from tests import naive
 from tests.reconstruct.made import HEADERS, MTU, START_NS, S, Stream, progress_of
 
@@ -17,11 +17,13 @@ TURNS = 20
 
 def flows_of(progress: Progress, turns: int = TURNS, connections: list[int] | None = None) -> Flows:
     """Measured over `turns` turns of a second from the start."""
+    period = find_period(np.tile(np.repeat([1.0, 0.0], [30, 70]), TURNS), 0.01)
+    assert period is not None
     chosen = range(len(progress.connections)) if connections is None else connections
     job = Candidate(
         endpoints=np.arange(len(progress.endpoints), dtype=np.int32),
         connections=np.array(chosen, np.int32),
-        period=Period(1.0, 1.0, 20.0),
+        period=period,
         turns_ns=START_NS + np.arange(turns + 1) * S,
         rhythm=1.0,
         components=1,
