@@ -20,7 +20,7 @@ from reconstruct.edges import Flows
 
 ERROR_FLOOR: Final = 0.002  # of a slope: what the clock's own unevenness leaves
 UNLIKELY: Final = 0.3  # confidence in a pipeline that lacks stages
-SHORT: Final = "fewer stages than the job's longest pipeline: a link was not seen"
+SHORT: Final = "fewer stages than the job has: a link was not seen"
 TELLING: Final = 0.3  # relative error up to which a connection's own volume counts
 EQUAL: Final = 4.0  # reduced chi-square up to which volumes count as equal
 NO_LAG: Final = Lag(0.0, 0.0)
@@ -78,12 +78,29 @@ def _in_stage_order(found: list[Found], chain_of: dict[int, Chain]) -> list[Foun
     pipelines = [i for i, item in enumerate(found) if item.role.algorithm == "chain"]
     turned = stages.orient([chain_of[id(found[i].shape)] for i in pipelines], group_of)
     out = list(found)
-    longest = max((len(found[i].shape.members) for i in pipelines), default=0)
     for i, (shape, order) in zip(pipelines, turned, strict=True):
-        short = len(shape.members) < longest
-        if short:
-            order = replace(order, confidence=UNLIKELY, basis=SHORT)
-        out[i] = replace(found[i], shape=shape, order=order, short=short)
+        out[i] = replace(found[i], shape=shape, order=order)
+    return out
+
+
+def doubt_short(found: Sequence[Found], host_sets: int) -> list[Found]:
+    """Pipelines with fewer stages than their like, or than host sets, are put in doubt.
+
+    Parameters
+    ----------
+    found : sequence of Found
+    host_sets : int
+        Sets of hosts that reduce gradients apart: one per stage.
+    """
+    lengths = [len(item.shape.members) for item in found if item.role.kind == "pp"]
+    stages = max([host_sets, *lengths])
+    out = []
+    for item in found:
+        if item.role.kind == "pp" and len(item.shape.members) < stages:
+            order = replace(item.order, confidence=UNLIKELY, basis=SHORT)
+            out.append(replace(item, order=order, short=True))
+        else:
+            out.append(item)
     return out
 
 

@@ -82,11 +82,9 @@ def _stages(
     Chains show them; so do gradient groups, as each stage's hosts reduce among themselves.
     """
     chains = [f for f in found if f.role.kind == "pp"]
-    host_sets = {
-        frozenset(layout.hosts[v] for v in f.shape.members) for f in found if f.role.kind == "dp"
-    }
+    sets = host_sets(found, layout)
     if not chains:
-        return _without_chains(found, layout, len(host_sets), basis)
+        return _without_chains(found, layout, sets, basis)
     stages, count = Counter(len(f.shape.members) for f in chains).most_common(1)[0]
     longest = max(len(f.shape.members) for f in chains)
     if count < MAJORITY * len(chains) or stages != longest:
@@ -95,19 +93,26 @@ def _stages(
         return None, 0.5
     basis["pp"] = f"{count} of {len(chains)} chains have {stages} stages"
     ceiling = 0.97
-    if host_sets and len(host_sets) != stages:
-        basis["pp"] += f", but {len(host_sets)} set(s) of hosts reduce gradients apart"
+    if sets and sets != stages:
+        basis["pp"] += f", but {sets} set(s) of hosts reduce gradients apart"
         ceiling = 0.7
     weakest = int(np.median([f.samples for f in chains]))
     sure = claim(ceiling * count / len(chains), weakest, 3.0, basis["pp"]).confidence
     return stages, sure
 
 
+def host_sets(found: Sequence[Found], layout: Layout) -> int:
+    """Sets of hosts that reduce gradients apart, one per pipeline stage."""
+    return len(
+        {frozenset(layout.hosts[v] for v in f.shape.members) for f in found if f.role.kind == "dp"}
+    )
+
+
 def _without_chains(
-    found: Sequence[Found], layout: Layout, host_sets: int, basis: dict[str, str]
+    found: Sequence[Found], layout: Layout, sets: int, basis: dict[str, str]
 ) -> tuple[int | None, float]:
-    if host_sets > 1:
-        basis["pp"] = f"{host_sets} sets of hosts reduce gradients apart, but no chain was seen"
+    if sets > 1:
+        basis["pp"] = f"{sets} sets of hosts reduce gradients apart, but no chain was seen"
     elif layout.strays >= STRAYS:
         basis["pp"] = f"{layout.strays} samples outside all groups may be a pipeline's"
     elif layout.samples < SAMPLES_TO_MISS_A_PIPELINE:

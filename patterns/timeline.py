@@ -33,6 +33,9 @@ SHARE_WITHIN: Final = 0.012
 STEPS_WITHIN: Final = 1.2  # steps of the pace: how well few samples place a pause
 OPTIMISER: Final = 0.06  # of the period; a longer pause is compute between buckets
 OPTIMISER_SEEN: Final = 0.006  # of the period: an optimiser step shorter than this is unheard of
+REPEATS: Final = (2, 3, 4)  # parts of a turn that is a multiple of the true one
+REPEAT_WITHIN: Final = 0.2  # of the outer pause: pauses of successive iterations differ by jitter
+DENSE_ROWS: Final = 60  # of a step, before the lack of a pause says something
 UNLIKE: Final = 1.6  # ratio from which on two pauses have different causes
 CLEAR: Final = 2.0  # times the shortest visible pause: nothing that chance makes
 
@@ -112,13 +115,49 @@ def place(
     crude, middles = _crude_ends(signal, turns_ns, pause)
     if len(crude) < 2:
         return None
+    crude, middles = _fill_missed(signal, crude, middles)
     reading = _read(progress, groups, crude, middles)
     if reading is None:
         unknown = claim(0.5, 0, 1.0, "too few samples per connection to follow its volume")
         return Timeline(crude, "unknown", unknown)
     reading = _from_longest_pause(progress, groups, reading)
+    reading = _without_repeats(progress, groups, reading)
     split, collective, said = _read_pauses(reading, may_shard=may_shard)
     return Timeline(_ends(progress, reading, split), collective, said)
+
+
+def _without_repeats(
+    progress: Progress, groups: Sequence[NDArray[np.int32]], reading: _Reading
+) -> _Reading:
+    """The reading of a turn that does not consist of equal parts.
+
+    Where few samples made a multiple of the period look best, the turn repeats itself: pauses as
+    long as the outer one part its volume equally.
+    """
+    pace = reading.pace
+    for parts in REPEATS:
+        grid = [
+            min(reading.pauses, key=lambda pause: abs(pause.share - j / parts), default=None)
+            for j in range(1, parts)
+        ]
+        equal = [
+            pause
+            for j, pause in enumerate(grid, 1)
+            if pause is not None
+            and abs(pause.share - j / parts) <= max(SHARE_WITHIN, STEPS_WITHIN / pace.steps)
+            and abs(pause.seconds - pace.outer_s) <= REPEAT_WITHIN * pace.outer_s
+        ]
+        if len(equal) < parts - 1:
+            continue
+        ends = [reading.ends_ns]
+        for pause in equal:
+            before_ns = int(pace.before(pause) * 1e9)
+            ends.append(boundaries.reached(reading.clock, pause.share, reading.ends_ns - before_ns))
+        every = np.sort(np.concatenate(ends))
+        middles = every + int(pace.outer_s / 2 * 1e9)
+        inside = (middles > progress.window_start_ns) & (middles < progress.window_end_ns)
+        return _read(progress, groups, every[inside], middles[inside]) or reading
+    return reading
 
 
 def _ends(progress: Progress, reading: _Reading, split: Pause | None) -> NDArray[np.int64]:
@@ -233,6 +272,31 @@ def _crude_ends(
     return np.array(moments, np.int64), np.array([found[m] for m in moments], np.int64)
 
 
+def _fill_missed(
+    signal: Pulse, ends_ns: NDArray[np.int64], middles_ns: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Ends and pauses with those put in that lie unseen in a stretch of several iterations.
+
+    A stretch of k periods is k iterations only if it also holds k iterations' samples; else it is
+    one that took so long.
+    """
+    lengths = np.diff(ends_ns)
+    period = float(np.median(lengths))
+    gone_by = np.concatenate([[0.0], np.cumsum(signal.weight)])
+    held = np.diff(gone_by[np.searchsorted(signal.time_ns, ends_ns, "right")])
+    parts = np.minimum(np.rint(lengths / period), np.rint(held / np.median(held)))
+    lag = int(np.median(middles_ns - ends_ns))
+    missed = [
+        int(end + length * j / k)
+        for end, length, k in zip(ends_ns, lengths, parts, strict=False)
+        for j in range(1, int(k))
+    ]
+    if not missed:
+        return ends_ns, middles_ns
+    put_in = np.array(missed, np.int64)
+    return np.sort(np.append(ends_ns, put_in)), np.sort(np.append(middles_ns, put_in + lag))
+
+
 def _read_pauses(reading: _Reading, *, may_shard: bool) -> tuple[Pause | None, Collective, Claim]:
     """The pause at which an iteration ends, the collective, and how sure that is.
 
@@ -246,7 +310,9 @@ def _read_pauses(reading: _Reading, *, may_shard: bool) -> tuple[Pause | None, C
     if not found:
         blind = float(pauses.shortest_visible(pace).max())
         basis = f"one burst of gradients per iteration, with no pause above {blind:.3f} s"
-        ceiling = 0.92 if blind <= OPTIMISER_SEEN * pace.period_s else 0.7
+        dense = samples >= DENSE_ROWS * pace.steps
+        fine = dense and blind <= OPTIMISER_SEEN * pace.period_s
+        ceiling = 0.92 if fine else 0.7
         return None, "all_reduce", claim(ceiling, samples, needed, basis)
     # Of two pauses at telling shares the optimiser's is the shorter: buckets wait for compute.
     splits = [pause for pause in found if _is_split(pause.share, pace)]

@@ -20,6 +20,7 @@ SHORTEST_S: Final = 0.1
 CYCLES: Final = 5  # a job repeats at least so often (the definition of a job)
 SMOOTHING_SHARE: Final = 0.03  # smooth by at most this share of the lag: keeps neighbours apart
 HARMONIC_SHARE: Final = 0.93  # a shorter lag this close to the best is the fundamental
+BLUR_SIGMAS: Final = 2.0
 MULTIPLE: Final = 3.2  # a period seen doubled or tripled is what this guards against
 DIP_SHARE: Final = 0.6  # the signal must differ from itself between 0 and the period
 NOISE_SIGMAS: Final = 4.5  # a peak below this many standard deviations of the noise is none
@@ -36,11 +37,14 @@ class Period:
         Autocorrelation at the period, 0 to 1, of the smoothed signal.
     sigmas : float
         How far that stands above what as many unrelated samples would give.
+    rival : float
+        Score of the best shorter lag over that of this one: near 1 the period may be a multiple.
     """
 
     seconds: float
     similarity: float
     sigmas: float
+    rival: float
 
 
 def find_period(activity: NDArray[np.float64], bin_s: float) -> Period | None:
@@ -85,11 +89,20 @@ def find_period(activity: NDArray[np.float64], bin_s: float) -> Period | None:
     widest = usable[:, peaks].sum(axis=0) - 1
     near = peaks * MULTIPLE >= best
     rival = np.where(near, scores[widest, best], score[best])
-    alike = np.where(near, scores[widest, peaks], score[peaks]) >= HARMONIC_SHARE * rival
+    own = np.where(near, scores[widest, peaks], score[peaks])
+    # What is not similarity is counting noise, and it blurs the comparison by as much.
+    blur = BLUR_SIGMAS * (1 - rival) * noise[peaks]
+    alike = own >= HARMONIC_SHARE * rival - np.where(near, blur, 0.0)
     lag = int(peaks[np.flatnonzero(alike & (peaks <= best))[0]])
     similarity = score / overlap
-    exact = _refine(similarity, lag)
-    return Period(exact * bin_s, float(similarity[lag]), float(similarity[lag] / noise[lag]))
+    rivals = peaks[np.abs(peaks - lag) > SMOOTHING_SHARE * lag]
+    shorter = rivals[rivals < lag]
+    return Period(
+        seconds=_refine(similarity, lag) * bin_s,
+        similarity=float(similarity[lag]),
+        sigmas=float(similarity[lag] / noise[lag]),
+        rival=float(score[shorter].max() / score[lag]) if len(shorter) else 0.0,
+    )
 
 
 def autocorrelation(signal: NDArray[np.float64], longest: int) -> NDArray[np.float64]:

@@ -33,8 +33,11 @@ def slow_iterations(job: str, iterations: Sequence[Iteration]) -> list[Anomaly]:
     spread = MAD_TO_SIGMA * float(np.median(np.abs(durations - typical)))
     limit = max(SLOWER * typical, typical + SPREADS * spread)
     out = []
-    for iteration, duration in zip(complete, durations, strict=True):
-        if duration <= limit:
+    excess_s = np.pad(durations - typical, 1)
+    for i, (iteration, duration) in enumerate(zip(complete, durations, strict=True), 1):
+        # A boundary put too late makes one iteration long and its neighbour as short.
+        with_neighbours = excess_s[i] + min(0.0, float(excess_s[i - 1]), float(excess_s[i + 1]))
+        if typical + with_neighbours <= limit:
             continue
         ratio = float(duration) / typical
         excess = (float(duration) - typical) / max(spread, 0.01 * typical)

@@ -1,0 +1,188 @@
+"""One job: from its connections to groups, sizes, iterations and findings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from patterns import timeline
+from patterns.claim import claim
+from patterns.findings.slow_iteration import slow_iterations
+from patterns.groups import Found, build, doubt_short, recognise
+from patterns.layers import split, steady
+from patterns.parallelism import Layout, host_sets, parallelism
+from patterns.result import Claim, Collective, EdgeVolume, Group, JobResult, Rank
+from patterns.rhythm import iterations_between, median_period, period_claim
+from reconstruct.bins import Progress
+from reconstruct.edges import Flows, measure
+from reconstruct.jobs import Candidate
+from reconstruct.volumes import Volumes
+
+FULL: Final = 0.9  # of the path MTU: a data packet, not the few bytes of a marker
+EXPLAINED: Final = 0.5  # of a candidate's bytes must lie in groups, or its rhythm is no job
+
+
+def analyse_job(
+    progress: Progress,
+    volumes: Volumes,
+    candidate: Candidate,
+    host_of: Mapping[int, str],
+    name: str,
+) -> JobResult | None:
+    """One job, or None where the candidate runs no collective and no two-way chain.
+
+    Parameters
+    ----------
+    progress : Progress
+    volumes : Volumes
+        Of all connections over the window.
+    candidate : Candidate
+    host_of : mapping
+        Host of an endpoint id where the inventory knows it.
+    name : str
+        Id of the job.
+    """
+    flows = measure(progress, candidate)
+    found = recognise(flows, split(flows, steady(flows)))
+    if not _is_job(flows, found):
+        return None
+    candidate, flows, found, reducing = _place_iterations(progress, candidate, flows, found)
+    layout = _layout(progress, candidate, flows, found, host_of)
+    found = doubt_short(found, host_sets(found, layout))
+    groups = build(flows, found, lambda v: progress.endpoints.names[v], reducing)
+    volume = float(np.nansum(flows.bytes_per_turn))
+    window = progress.window_start_ns, progress.window_end_ns
+    iterations = iterations_between(candidate.turns_ns, window, volume)
+    period, interval = median_period(iterations)
+    samples = int(flows.samples.sum())
+    endpoints = tuple(progress.endpoints.names[e] for e in candidate.endpoints)
+    hosts = [host_of.get(int(e), progress.endpoints.names[e]) for e in candidate.endpoints]
+    together = _endpoints_claim(candidate, found, samples)
+    return JobResult(
+        id=name,
+        name=None,
+        user=None,
+        source="inferred",
+        status="training",
+        hosts=tuple(sorted(set(hosts))),
+        endpoints=endpoints,
+        started_at_ns=None,
+        ended_at_ns=None,
+        confidence=together.confidence,
+        evidence={
+            "endpoints": together,
+            "period": period_claim(candidate.period, iterations, samples),
+        },
+        parallelism=parallelism(found, layout),
+        groups=groups,
+        ranks=_ranks(endpoints, hosts, groups),
+        edges=_edges(progress, volumes, candidate),
+        period_s=period,
+        period_ci_s=interval,
+        iterations=iterations,
+        anomalies=tuple(slow_iterations(name, iterations)),
+    )
+
+
+def _is_job(flows: Flows, found: list[Found]) -> bool:
+    """Whether shapes that only training (or a loop of collectives) draws carry most bytes."""
+    total = float(np.nansum(flows.bytes_per_turn))
+    carried = sum(float(np.nansum(flows.bytes_per_turn[f.rows])) for f in found)
+    return bool(found) and total > 0 and carried >= EXPLAINED * total
+
+
+def _place_iterations(
+    progress: Progress, candidate: Candidate, flows: Flows, found: list[Found]
+) -> tuple[Candidate, Flows, list[Found], tuple[Collective, Claim]]:
+    """Iterations cut where the gradient burst ends, and all that is measured by them anew."""
+    reducers = [f for f in found if f.role.kind == "dp"]
+    unknown: tuple[Collective, Claim] = "unknown", claim(0.5, 0, 1.0, "no gradient burst to read")
+    if not reducers:
+        return candidate, flows, found, unknown
+    placed = timeline.place(
+        progress,
+        [flows.connection[f.rows] for f in reducers],
+        candidate.turns_ns,
+        may_shard=any(f.role.algorithm == "ring" for f in reducers),
+    )
+    if placed is None:
+        return candidate, flows, found, unknown
+    candidate = replace(candidate, turns_ns=placed.ends_ns)
+    flows = measure(progress, candidate)
+    found = recognise(flows, split(flows, steady(flows)))
+    return candidate, flows, found, (placed.collective, placed.claim)
+
+
+def _layout(
+    progress: Progress,
+    candidate: Candidate,
+    flows: Flows,
+    found: list[Found],
+    host_of: Mapping[int, str],
+) -> Layout:
+    """Hosts, samples, and what of the traffic no group explains."""
+    names = progress.endpoints.names
+    rest = np.ones(len(flows), np.bool_)
+    rest[np.concatenate([f.rows for f in found])] = False
+    of = flows.connection
+    full = progress.connections.mean_payload[of] >= FULL * progress.connections.unit_bytes[of]
+    return Layout(
+        hosts={int(e): host_of.get(int(e), names[e]) for e in candidate.endpoints},
+        samples=int(flows.samples.sum()),
+        strays=int(flows.samples[rest & full].sum()),
+    )
+
+
+def _endpoints_claim(candidate: Candidate, found: list[Found], samples: int) -> Claim:
+    basis = "endpoints that talk to each other"
+    ceiling = 0.98
+    if candidate.components > 1:
+        basis = f"{candidate.components} parts of one rhythm, likeness {candidate.rhythm:.2f}"
+        ceiling = 0.6 + 0.38 * min(1.0, candidate.rhythm / 0.8)
+    inside = {v for f in found for v in f.shape.members}
+    if len(inside) < len(candidate.endpoints):
+        ceiling = min(ceiling, 0.8)
+        basis += f"; {len(candidate.endpoints) - len(inside)} of them in no group"
+    return claim(ceiling, samples, 100.0, basis)
+
+
+def _ranks(
+    endpoints: tuple[str, ...], hosts: list[str], groups: tuple[Group, ...]
+) -> tuple[Rank, ...]:
+    """Coordinates of each endpoint: its place in the groups that it belongs to."""
+    place: dict[str, dict[str, int]] = {endpoint: {} for endpoint in endpoints}
+    for group in groups:
+        if group.kind != "unknown":
+            for i, member in enumerate(group.members):
+                place[member].setdefault(group.kind, i)
+    return tuple(
+        Rank(endpoint, host, place[endpoint], None, {})
+        for endpoint, host in zip(endpoints, hosts, strict=True)
+    )
+
+
+def _edges(progress: Progress, volumes: Volumes, candidate: Candidate) -> tuple[EdgeVolume, ...]:
+    """Volumes over the window of the edges between a job's endpoints."""
+    members = np.isin(np.arange(len(progress.endpoints)), candidate.endpoints)
+    connections = progress.connections
+    inside = members[connections.src] & members[connections.dst]
+    names = progress.endpoints.names
+    out = []
+    edge = connections.src.astype(np.int64) << 32 | connections.dst
+    for key in np.unique(edge[inside]):
+        rows = np.flatnonzero(edge == key)
+        out.append(
+            EdgeVolume(
+                src=names[key >> 32],
+                dst=names[key & 0xFFFF_FFFF],
+                bytes=float(volumes.bytes[rows].sum()),
+                wire_bytes=float(volumes.wire_bytes[rows].sum()),
+                bytes_by_count=float(volumes.bytes_by_count[rows].sum()),
+                samples=int(volumes.samples[rows].sum()),
+                retransmitted_samples=int(volumes.retransmitted[rows].sum()),
+            )
+        )
+    return tuple(out)

@@ -1,0 +1,99 @@
+"""Iterations and the period, from the cuts between turns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from patterns.claim import claim
+from patterns.result import Claim, Iteration
+from reconstruct.period import Period
+
+FULL_SIGMAS: Final = 15.0  # above noise, at which a rhythm is beyond doubt
+RIVAL: Final = 0.75  # a shorter lag that looks this much alike makes a multiple likely
+SURE_ERROR: Final = 0.003  # relative error of the median, up to which a period is called right
+MEDIAN_COST: Final = 1.2533  # standard error of a median over that of a mean, normal values
+NEEDED: Final = 50.0  # samples per iteration, from which prototypes always met 1 %
+
+
+def iterations_between(
+    cuts_ns: NDArray[np.int64], window_ns: tuple[int, int], volume: float
+) -> tuple[Iteration, ...]:
+    """Iterations between the cuts, and the two that the window cuts off.
+
+    Parameters
+    ----------
+    cuts_ns : int64[k]
+        Ends of iterations, ascending.
+    window_ns : (int, int)
+    volume : float
+        Bytes of a whole iteration.
+    """
+    start, end = window_ns
+    cuts = [int(t) for t in cuts_ns]
+    out = []
+    if start < cuts[0]:
+        out.append(Iteration(0, start, cuts[0], None, False, True))
+    for begin, finish in pairwise(cuts):
+        out.append(Iteration(len(out), begin, finish, volume, True, True))
+    if cuts[-1] < end:
+        out.append(Iteration(len(out), cuts[-1], end, None, False, False))
+    return tuple(out)
+
+
+def median_period(
+    iterations: Sequence[Iteration],
+) -> tuple[float | None, tuple[float, float] | None]:
+    """Median duration of the complete iterations and the 95 % interval of that median.
+
+    The interval is by order statistics (binomial), free of any distribution.
+    """
+    durations = np.sort([i.duration_s for i in iterations if i.complete])
+    n = len(durations)
+    if not n:
+        return None, None
+    reach = 1.96 * np.sqrt(n) / 2
+    low = durations[max(0, int(np.floor(n / 2 - reach)))]
+    high = durations[min(n - 1, int(np.ceil(n / 2 + reach)))]
+    return float(np.median(durations)), (float(low), float(high))
+
+
+def boundary_noise_s(iterations: Sequence[Iteration]) -> float:
+    """Standard error of a boundary, by what durations lose to their neighbours.
+
+    A boundary that is put too late makes one iteration longer and the next as much shorter, so
+    neighbouring durations covary by minus the variance of a boundary's error.
+    """
+    durations = np.array([i.duration_s for i in iterations if i.complete])
+    if len(durations) < 3:
+        return 0.0
+    away = np.clip(durations - np.median(durations), *_bounds(durations))
+    return float(np.sqrt(max(0.0, -float(np.mean(away[1:] * away[:-1])))))
+
+
+def _bounds(durations: NDArray[np.float64]) -> tuple[float, float]:
+    """Deviations beyond which a duration is an event of its own."""
+    spread = 4 * 1.4826 * float(np.median(np.abs(durations - np.median(durations))))
+    return -spread, spread
+
+
+def period_claim(period: Period, iterations: Sequence[Iteration], samples: int) -> Claim:
+    """How sure the period is: of its multiple, of the noise, of its boundaries."""
+    turns = sum(i.complete for i in iterations)
+    typical, _ = median_period(iterations)
+    if not turns or typical is None:
+        return claim(0.5, 0, 1.0, "no complete iteration")
+    ceiling = 0.6 + 0.39 * min(1.0, period.sigmas / FULL_SIGMAS)
+    basis = f"signal repeats {turns} times, {period.sigmas:.0f} sigma above noise"
+    if period.rival > RIVAL:
+        ceiling = min(ceiling, 0.7)
+        basis += f"; a shorter one looks {period.rival:.0%} as much alike"
+    error = MEDIAN_COST * np.sqrt(2 / turns) * boundary_noise_s(iterations) / typical
+    if error > SURE_ERROR:
+        ceiling = min(ceiling, 0.85 if error < 2 * SURE_ERROR else 0.6)
+        basis += f"; boundaries leave {error:.1%} of doubt"
+    return claim(ceiling, samples // turns, NEEDED / 3, basis)
