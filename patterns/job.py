@@ -50,6 +50,8 @@ def analyse_job(
     if not _is_job(flows, found):
         return None
     candidate, flows, found, reducing = _place_iterations(progress, candidate, flows, found)
+    if not _is_job(flows, found):
+        return None
     layout = _layout(progress, candidate, flows, found, host_of)
     found = doubt_short(found, host_sets(found, layout))
     groups = build(flows, found, lambda v: progress.endpoints.names[v], reducing)
@@ -83,7 +85,7 @@ def analyse_job(
         period_s=period,
         period_ci_s=interval,
         iterations=iterations,
-        anomalies=tuple(slow_iterations(name, iterations)),
+        anomalies=tuple(slow_iterations(name, iterations, samples)),
     )
 
 

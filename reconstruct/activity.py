@@ -10,11 +10,34 @@ from numpy.typing import NDArray
 from reconstruct.bins import ProgressBins
 
 PROMPT_NS: Final = 50_000_000  # a sample whose time is less certain than this blurs every edge
+ENOUGH_PROMPT: Final = 0.3  # of the samples in good time: the others are left out
 
 
 def prompt(bins: ProgressBins) -> NDArray[np.bool_]:
     """Rows whose time is good to `PROMPT_NS`: stamped, or sent on soon after being sampled."""
     return np.asarray(bins.slack_ns <= PROMPT_NS)
+
+
+def timed(
+    bins: ProgressBins, rows: NDArray[np.intp]
+) -> tuple[NDArray[np.intp], NDArray[np.int64], int]:
+    """Rows whose time is of use for a rhythm, their times, and how well these are known.
+
+    Rows in good time where there are enough of them; else all, each at the middle of what its
+    time may be.
+
+    Returns
+    -------
+    rows : intp[k]
+    time_ns : int64[k]
+    known_ns : int
+        Half of the rows' times are known better than this.
+    """
+    good = rows[prompt(bins)[rows]]
+    if len(good) >= ENOUGH_PROMPT * len(rows):
+        return good, bins.last_ns[good], 0
+    slack = bins.slack_ns[rows]
+    return rows, bins.last_ns[rows] - slack // 2, int(np.median(slack))
 
 
 def activity(

@@ -17,8 +17,9 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from collector.schema import Transport
-from reconstruct.activity import activity, prompt
+from reconstruct.activity import activity, timed
 from reconstruct.bins import BIN_NS, Progress
+from reconstruct.hashing import mix
 from reconstruct.iterations import follow_cycle
 from reconstruct.period import CYCLES, Period, find_period
 from reconstruct.traffic import Traffic
@@ -174,27 +175,20 @@ def _likeness(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Disattenuated correlation between components, float64[n, n], and reliabilities float64[n]."""
     bins = progress.bins
-    rows = np.flatnonzero(usable[bins.connection] & prompt(bins))
+    rows, time, known_ns = timed(bins, np.flatnonzero(usable[bins.connection]))
     owner = component[progress.connections.src[bins.connection[rows]]]
-    length = progress.window_end_ns - progress.window_start_ns + 1
-    width = max(RHYTHM_BIN_NS, length // 20_000)
-    halves = []
-    for half in (0, 1):
-        signals = []
-        for i in range(count):
-            # Alternate rows of a component: two thinnings of one signal.
-            mine = rows[owner == i][half::2]
-            weight = bins.samples[mine].astype(np.float64)
-            signals.append(
-                activity(
-                    bins.last_ns[mine],
-                    weight,
-                    progress.window_start_ns,
-                    progress.window_end_ns + 1,
-                    width,
-                )
-            )
-        halves.append(np.array(signals))
+    start, end = progress.window_start_ns - known_ns, progress.window_end_ns + 1
+    width = max(RHYTHM_BIN_NS, 2 * known_ns, (end - start) // 20_000)
+    halves = np.zeros((2, count, max(1, -(-(end - start) // width))))
+    for i in range(count):
+        mine = owner == i
+        # Samples of one datagram share its time: only whole datagrams are thinnings of a signal.
+        # Drawn by hash, as taking every other one would make the halves alike by itself.
+        drawn = mix(time[mine].astype(np.uint64)) >> np.uint64(63)
+        for half in (0, 1):
+            chosen = np.flatnonzero(mine)[drawn == half]
+            weight = bins.samples[rows[chosen]].astype(np.float64)
+            halves[half, i] = activity(time[chosen], weight, start, end, width)
     first, second = _standard(halves[0]), _standard(halves[1])
     split = (first * second).mean(axis=1)
     reliable = np.clip(2 * split / (1 + split), 0, 1)
@@ -220,11 +214,11 @@ def _cycle(
 ) -> Candidate | None:
     """The common cycle of some connections, or None where there is none of `CYCLES` turns."""
     bins = progress.bins
-    rows = np.flatnonzero(np.isin(bins.connection, connections) & prompt(bins))
-    rows = rows[np.argsort(bins.last_ns[rows], kind="stable")]
+    rows, time, _ = timed(bins, np.flatnonzero(np.isin(bins.connection, connections)))
     if len(rows) < 2 * CYCLES:
         return None
-    time = bins.last_ns[rows]
+    order = np.argsort(time, kind="stable")
+    rows, time = rows[order], time[order]
     weight = bins.samples[rows].astype(np.float64)
     signal = activity(time, weight, int(time[0]), int(time[-1]) + 1, BIN_NS)
     period = find_period(signal, BIN_NS / 1e9)

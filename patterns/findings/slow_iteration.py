@@ -7,15 +7,18 @@ from typing import Final
 
 import numpy as np
 
+from patterns.claim import claim
 from patterns.result import Anomaly, Iteration, Subject
 
 SLOWER: Final = 1.2  # by a fifth at least: less is what collectives do by themselves
 SPREADS: Final = 8.0  # and by this many robust standard deviations of the window
 FEWEST: Final = 8  # complete iterations before a spread means anything
+CEILING: Final = 0.95
+NEEDED: Final = 50.0  # samples per iteration, from which boundaries are dependable
 MAD_TO_SIGMA: Final = 1.4826  # for a normal distribution
 
 
-def slow_iterations(job: str, iterations: Sequence[Iteration]) -> list[Anomaly]:
+def slow_iterations(job: str, iterations: Sequence[Iteration], samples: int) -> list[Anomaly]:
     """One finding per slow iteration, in order of time.
 
     Parameters
@@ -24,6 +27,8 @@ def slow_iterations(job: str, iterations: Sequence[Iteration]) -> list[Anomaly]:
         Id of the job, the subject.
     iterations : sequence of Iteration
         Only complete ones count.
+    samples : int
+        Samples of the job in all of them.
     """
     complete = [i for i in iterations if i.complete]
     if len(complete) < FEWEST:
@@ -60,7 +65,9 @@ def slow_iterations(job: str, iterations: Sequence[Iteration]) -> list[Anomaly]:
                     "spread_s": spread,
                     "iterations": len(complete),
                 },
-                confidence=round(min(0.95, 0.6 + 0.02 * excess), 3),
+                confidence=claim(
+                    min(CEILING, 0.6 + 0.02 * excess), samples // len(complete), NEEDED, "duration"
+                ).confidence,
             )
         )
     return out
