@@ -76,7 +76,7 @@ def analyse_job(
         confidence=together.confidence,
         evidence={
             "endpoints": together,
-            "period": period_claim(candidate.period, iterations, samples),
+            "period": period_claim(candidate.period, iterations, samples, candidate.known_ns),
         },
         parallelism=parallelism(found, layout),
         groups=groups,
@@ -85,7 +85,8 @@ def analyse_job(
         period_s=period,
         period_ci_s=interval,
         iterations=iterations,
-        anomalies=tuple(slow_iterations(name, iterations, samples)),
+        # Times that are not good cannot say that one iteration was long.
+        anomalies=() if candidate.known_ns else tuple(slow_iterations(name, iterations, samples)),
     )
 
 

@@ -81,8 +81,19 @@ def _bounds(durations: NDArray[np.float64]) -> tuple[float, float]:
     return -spread, spread
 
 
-def period_claim(period: Period, iterations: Sequence[Iteration], samples: int) -> Claim:
-    """How sure the period is: of its multiple, of the noise, of its boundaries."""
+def period_claim(
+    period: Period, iterations: Sequence[Iteration], samples: int, known_ns: int
+) -> Claim:
+    """How sure the period is: of its multiple, of the noise, of its boundaries.
+
+    Parameters
+    ----------
+    period : Period
+    iterations : sequence of Iteration
+    samples : int
+    known_ns : int
+        How well the samples' times are known; 0 where they are good.
+    """
     turns = sum(i.complete for i in iterations)
     typical, _ = median_period(iterations)
     if not turns or typical is None:
@@ -92,6 +103,10 @@ def period_claim(period: Period, iterations: Sequence[Iteration], samples: int) 
     if period.rival > RIVAL:
         ceiling = min(ceiling, 0.7)
         basis += f"; a shorter one looks {period.rival:.0%} as much alike"
+    if known_ns:
+        # An agent's flushing has a rhythm of its own, which may be all that is seen.
+        ceiling = min(ceiling, 0.6)
+        basis += f"; sample times known to {known_ns / 1e9:.2f} s only"
     error = MEDIAN_COST * np.sqrt(2 / turns) * boundary_noise_s(iterations) / typical
     if error > SURE_ERROR:
         ceiling = min(ceiling, 0.85 if error < 2 * SURE_ERROR else 0.6)

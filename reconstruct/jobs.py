@@ -19,17 +19,16 @@ from scipy.sparse.csgraph import connected_components
 from collector.schema import Transport
 from reconstruct.activity import activity, timed
 from reconstruct.bins import BIN_NS, Progress
-from reconstruct.hashing import mix
 from reconstruct.iterations import follow_cycle
+from reconstruct.likeness import same_rhythm
 from reconstruct.period import CYCLES, Period, find_period
 from reconstruct.traffic import Traffic
 
-RHYTHM_BIN_NS: Final = 50_000_000
-SAME_RHYTHM: Final = 0.6  # between rails of a job 0.8 and up, between jobs at most 0.03
-SAME_RHYTHM_APART: Final = 0.8  # for components that share no host
-RELIABLE: Final = 0.1  # below this split-half reliability a rhythm says nothing
+MOST_BINS: Final = 1 << 18  # of a signal; a longer window gets wider bins
+MOST_COMPONENTS: Final = 4096  # with most samples; likeness is a matter of pairs
 RECURRING: Final = 0.4  # of the slots that as many samples would fill if spread evenly
 SLOTS: Final = 8
+FEWEST_OF_A_CYCLE: Final = 2 * CYCLES  # samples in which a cycle can show
 FEWEST_SAMPLES: Final = 5  # of a TCP edge; an RDMA write is no accident, one is enough
 
 
@@ -50,6 +49,8 @@ class Candidate:
         Lowest likeness by which its components were joined; 1 where there was one component.
     components : int
         How many components were joined by rhythm.
+    known_ns : int
+        How well the samples' times are known; 0 where they are good.
     """
 
     endpoints: NDArray[np.int32]
@@ -58,6 +59,7 @@ class Candidate:
     turns_ns: NDArray[np.int64]
     rhythm: float
     components: int
+    known_ns: int
 
 
 def discover(
@@ -77,7 +79,7 @@ def discover(
     component = _components(progress, usable)
     if component.max(initial=-1) < 0:
         return []
-    merged, likeness, parts = _same_rhythm(progress, usable, component, host_of)
+    merged, likeness, parts = same_rhythm(progress, usable, component, host_of)
     found = []
     for job in range(merged.max() + 1):
         members = np.flatnonzero(np.isin(component, np.flatnonzero(merged == job)))
@@ -122,87 +124,23 @@ def _recurs(progress: Progress) -> NDArray[np.bool_]:
 
 
 def _components(progress: Progress, usable: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """Component of each endpoint by usable connections, -1 for those without one; int32[e]."""
+    """Component of each endpoint by usable connections; int32[e].
+
+    -1 for endpoints without one, and in one with too few samples to have a rhythm at all.
+    """
     count = len(progress.endpoints)
     src, dst = progress.connections.src[usable], progress.connections.dst[usable]
     graph = coo_array((np.ones(len(src)), (src, dst)), shape=(count, count))
     _, label = connected_components(graph, directed=False)
-    talks = np.zeros(count, np.bool_)
-    talks[src] = True
-    talks[dst] = True
-    out = np.full(count, -1, np.int32)
-    _, out[talks] = np.unique(label[talks], return_inverse=True)
-    return out
-
-
-def _same_rhythm(
-    progress: Progress,
-    usable: NDArray[np.bool_],
-    component: NDArray[np.int32],
-    host_of: Mapping[int, str],
-) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.intp]]:
-    """Job of each component, and per job the lowest likeness that joined it and its parts.
-
-    The correlation of two components' activity is divided by the root of their reliabilities
-    (Spearman 1904): few samples weaken it, a different rhythm removes it.
-    """
-    count = int(component.max()) + 1
-    like, reliable = _likeness(progress, usable, component, count)
-    hosts: list[set[str]] = [set() for _ in range(count)]
-    for endpoint, name in host_of.items():
-        if component[endpoint] >= 0:
-            hosts[component[endpoint]].add(name)
-    joined = np.zeros((count, count), np.bool_)
-    for i in range(count):
-        for j in range(i):
-            if reliable[i] < RELIABLE or reliable[j] < RELIABLE:
-                joined[i, j] = bool(hosts[i]) and hosts[i] == hosts[j]
-            else:
-                apart = hosts[i] and hosts[j] and not hosts[i] & hosts[j]
-                joined[i, j] = like[i, j] >= (SAME_RHYTHM_APART if apart else SAME_RHYTHM)
-    jobs, label = connected_components(joined, directed=False)
-    lowest = np.ones(jobs)
-    for i, j in zip(*np.nonzero(joined), strict=True):
-        lowest[label[i]] = min(lowest[label[i]], max(0.0, like[i, j]))
-    return label.astype(np.int32), lowest, np.bincount(label, minlength=jobs)
-
-
-def _likeness(
-    progress: Progress,
-    usable: NDArray[np.bool_],
-    component: NDArray[np.int32],
-    count: int,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Disattenuated correlation between components, float64[n, n], and reliabilities float64[n]."""
     bins = progress.bins
-    rows, time, known_ns = timed(bins, np.flatnonzero(usable[bins.connection]))
-    owner = component[progress.connections.src[bins.connection[rows]]]
-    start, end = progress.window_start_ns - known_ns, progress.window_end_ns + 1
-    width = max(RHYTHM_BIN_NS, 2 * known_ns, (end - start) // 20_000)
-    halves = np.zeros((2, count, max(1, -(-(end - start) // width))))
-    for i in range(count):
-        mine = owner == i
-        # Samples of one datagram share its time: only whole datagrams are thinnings of a signal.
-        # Drawn by hash, as taking every other one would make the halves alike by itself.
-        drawn = mix(time[mine].astype(np.uint64)) >> np.uint64(63)
-        for half in (0, 1):
-            chosen = np.flatnonzero(mine)[drawn == half]
-            weight = bins.samples[rows[chosen]].astype(np.float64)
-            halves[half, i] = activity(time[chosen], weight, start, end, width)
-    first, second = _standard(halves[0]), _standard(halves[1])
-    split = (first * second).mean(axis=1)
-    reliable = np.clip(2 * split / (1 + split), 0, 1)
-    whole = _standard(halves[0] + halves[1])
-    raw = whole @ whole.T / whole.shape[1]
-    scale = np.sqrt(np.maximum(np.outer(reliable, reliable), 1e-9))
-    return np.minimum(raw / scale, 1.0), reliable
-
-
-def _standard(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rows with mean 0 and variance 1; a constant row is all zero."""
-    centred = rows - rows.mean(axis=1, keepdims=True)
-    spread = centred.std(axis=1, keepdims=True)
-    return np.asarray(np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 0))
+    used = usable[bins.connection]
+    owner = label[progress.connections.src[bins.connection[used]]]
+    samples = np.bincount(owner, bins.samples[used], int(label.max(initial=-1)) + 1)
+    kept = np.flatnonzero(samples >= FEWEST_OF_A_CYCLE)
+    kept = kept[np.argsort(-samples[kept], kind="stable")[:MOST_COMPONENTS]]
+    number = np.full(len(samples), -1, np.int32)
+    number[np.sort(kept)] = np.arange(len(kept), dtype=np.int32)
+    return number[label] if count else np.zeros(0, np.int32)
 
 
 def _cycle(
@@ -214,14 +152,15 @@ def _cycle(
 ) -> Candidate | None:
     """The common cycle of some connections, or None where there is none of `CYCLES` turns."""
     bins = progress.bins
-    rows, time, _ = timed(bins, np.flatnonzero(np.isin(bins.connection, connections)))
-    if len(rows) < 2 * CYCLES:
+    rows, time, known_ns = timed(bins, np.flatnonzero(np.isin(bins.connection, connections)))
+    if len(rows) < FEWEST_OF_A_CYCLE:
         return None
     order = np.argsort(time, kind="stable")
     rows, time = rows[order], time[order]
     weight = bins.samples[rows].astype(np.float64)
-    signal = activity(time, weight, int(time[0]), int(time[-1]) + 1, BIN_NS)
-    period = find_period(signal, BIN_NS / 1e9)
+    start, end = int(time[0]), int(time[-1]) + 1
+    width = max(BIN_NS, (end - start) // MOST_BINS)
+    period = find_period(activity(time, weight, start, end, width), width / 1e9)
     if period is None:
         return None
     turns = follow_cycle(time, weight, period.seconds)
@@ -234,4 +173,5 @@ def _cycle(
         turns_ns=turns,
         rhythm=rhythm,
         components=components,
+        known_ns=known_ns,
     )

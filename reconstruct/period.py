@@ -14,7 +14,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
-from scipy.ndimage import gaussian_filter1d
 
 SHORTEST_S: Final = 0.1
 CYCLES: Final = 5  # a job repeats at least so often (the definition of a job)
@@ -70,10 +69,8 @@ def find_period(activity: NDArray[np.float64], bin_s: float) -> Period | None:
     lags = np.arange(longest + 1)
     overlap = np.sqrt(1 - lags / n)
     widths = _widths(longest)
-    scores = np.empty((len(widths), longest + 1))
-    for row, width in enumerate(widths):
-        smooth = gaussian_filter1d(activity, width) if width else activity
-        scores[row] = autocorrelation(smooth, longest) * overlap
+    power, size = _power(activity, longest)
+    scores = np.array([_smoothed(power, size, n, longest, width) for width in widths]) * overlap
     usable = lags * SMOOTHING_SHARE >= np.array(widths)[:, None]
     choice = np.where(usable, scores, -np.inf).argmax(axis=0)
     score = scores[choice, lags]
@@ -107,15 +104,25 @@ def find_period(activity: NDArray[np.float64], bin_s: float) -> Period | None:
 
 def autocorrelation(signal: NDArray[np.float64], longest: int) -> NDArray[np.float64]:
     """Autocorrelation at lags 0..longest, each normalised by its overlap; float64[longest + 1]."""
-    n = len(signal)
-    centred = signal - signal.mean()
-    size = next_fast_len(n + longest + 1)
-    spectrum = rfft(centred, size)
-    raw = irfft(spectrum * np.conj(spectrum), size)[: longest + 1]
-    variance = raw[0] / n
-    if variance <= 0:
+    power, size = _power(signal, longest)
+    return _smoothed(power, size, len(signal), longest, 0.0)
+
+
+def _power(signal: NDArray[np.float64], longest: int) -> tuple[NDArray[np.float64], int]:
+    """Power spectrum of the centred signal, padded so that lags up to `longest` do not wrap."""
+    size = next_fast_len(len(signal) + longest + 1)
+    return np.abs(rfft(signal - signal.mean(), size)) ** 2, size
+
+
+def _smoothed(
+    power: NDArray[np.float64], size: int, n: int, longest: int, width: float
+) -> NDArray[np.float64]:
+    """Autocorrelation of a signal of n bins after a Gaussian of `width` bins, from its power."""
+    response = np.exp(-2 * (np.pi * width * np.arange(len(power)) / size) ** 2)
+    raw = irfft(power * response**2, size)[: longest + 1]
+    if raw[0] <= 0:
         return np.zeros(longest + 1)
-    return np.asarray(raw / (n - np.arange(longest + 1)) / variance)
+    return np.asarray(raw / (n - np.arange(longest + 1)) / (raw[0] / n))
 
 
 def _widths(longest: int) -> list[float]:
