@@ -40,6 +40,12 @@ def test_a_cycle_without_a_lighter_link_has_no_first_stage(closing: float) -> No
     assert chains.find(graph_of(weight, weight)) is None
 
 
+def test_a_cycle_with_two_lighter_links_has_no_first_stage() -> None:
+    light = both([(5, 0), (2, 3)])
+    weight = dict.fromkeys(both(path(range(6))), 1.0) | dict.fromkeys(light, 0.5)
+    assert chains.find(graph_of(weight, weight)) is None
+
+
 NO_CHAINS: dict[str, list[Edge] | set[Edge]] = {
     "one-way path": path(range(6)),
     "one-way link": [*both(path(range(6))), (5, 6)],

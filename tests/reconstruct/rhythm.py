@@ -5,8 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from collector.schema import FlowBatch
 from reconstruct.activity import activity
 from reconstruct.bins import BIN_NS
+from tests.reconstruct.made import packets
+
+PER_TURN = 50_000  # packets of a connection of `repeated`
 
 
 def cuts(
@@ -17,22 +21,26 @@ def cuts(
     return np.concatenate([[0.0], np.cumsum(lengths)])
 
 
+def bursts(micro_batches: int) -> list[tuple[float, float, float]]:
+    """Start, end (phases of the turn) and weight of each: short ones early, a long one late."""
+    short = [0.1 + 0.6 * (m / micro_batches) for m in range(micro_batches)]
+    return [*((start, start + 0.03, 1 / 8) for start in short), (0.7, 0.9, 1.0)]
+
+
 def moments(
     turns: NDArray[np.float64],
     rng: np.random.Generator,
     micro_batches: int = 4,
     samples: int = 60,
 ) -> NDArray[np.float64]:
-    """Sample times, sorted: short bursts early in each turn, one long burst from 0.7 to 0.9.
-
-    The long burst holds `samples` of each turn, a short one an eighth of that.
-    """
-    phases = [
-        (0.1 + 0.6 * (m / micro_batches) + 0.03 * rng.random((len(turns) - 1, samples // 8)))
-        for m in range(micro_batches)
-    ]
-    phases.append(0.7 + 0.2 * rng.random((len(turns) - 1, samples)))
-    phase = np.concatenate(phases, axis=1)
+    """Sample times, sorted; a burst of weight 1 holds `samples` in each turn."""
+    phase = np.concatenate(
+        [
+            start + (end - start) * rng.random((len(turns) - 1, int(samples * weight)))
+            for start, end, weight in bursts(micro_batches)
+        ],
+        axis=1,
+    )
     return np.sort((turns[:-1, None] + phase * np.diff(turns)[:, None]).ravel())
 
 
@@ -45,3 +53,26 @@ def signal(time_s: NDArray[np.float64]) -> NDArray[np.float64]:
     """Samples per bin from the first to the last."""
     time = nanoseconds(time_s)
     return activity(time, np.ones(len(time)), int(time[0]), int(time[-1]) + 1, BIN_NS)
+
+
+def repeated(
+    turns: NDArray[np.float64],
+    src: int,
+    dst: int,
+    rng: np.random.Generator,
+    micro_batches: int = 4,
+    per_turn: int = PER_TURN,
+) -> FlowBatch:
+    """Sampled packets of one connection that repeats the same transfer in every turn."""
+    time = moments(turns, rng, micro_batches, samples=40)
+    turn = np.searchsorted(turns, time, "right") - 1
+    phase = (time - turns[turn]) / np.diff(turns)[turn]
+    # Progress rests between bursts, as a connection's does.
+    edges = [edge for start, end, _ in bursts(micro_batches) for edge in (start, end)]
+    weights = [weight for *_, weight in bursts(micro_batches)]
+    gone = np.repeat(np.concatenate([[0.0], np.cumsum(weights)]), 2)[1:-1] / sum(weights)
+    seq = ((turn + np.interp(phase, edges, gone)) * per_turn).astype(np.int64) % (1 << 24)
+    rate = per_turn * (len(turns) - 1) // len(time)
+    return packets(
+        nanoseconds(time), src, dst, seq=seq, dest_qp=src * 1000 + dst, sampling_rate=rate
+    )

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,26 +10,34 @@ from hypothesis import strategies as st
 
 from reconstruct.bins import Progress
 from reconstruct.edges import PHASES, Flows, measure
-from reconstruct.jobs import Candidate
-from reconstruct.period import find_period
+from reconstruct.jobs import Candidate, discover
+from reconstruct.progress import follow
+from reconstruct.traffic import classify
 from tests import naive
-from tests.reconstruct.made import HEADERS, MTU, START_NS, S, Stream, progress_of
+from tests.reconstruct.made import HEADERS, MTU, START_NS, S, Stream, progress_of, telemetry
+from tests.reconstruct.rhythm import cuts, repeated
 
 TURNS = 20
 
 
+@cache
+def any_job() -> Candidate:
+    """A candidate as `discover` makes one; only its connections and turns are of use here."""
+    rng = np.random.default_rng(1)
+    turns = cuts(1.0, 10, 0.0, rng)
+    found = follow(telemetry(repeated(turns, 0, 1, rng), repeated(turns, 1, 0, rng)))
+    [job] = discover(found, classify(found, []), {})
+    return job
+
+
 def flows_of(progress: Progress, turns: int = TURNS, connections: list[int] | None = None) -> Flows:
     """Measured over `turns` turns of a second from the start."""
-    period = find_period(np.tile(np.repeat([1.0, 0.0], [30, 70]), TURNS), 0.01)
-    assert period is not None
     chosen = range(len(progress.connections)) if connections is None else connections
-    job = Candidate(
+    job = replace(
+        any_job(),
         endpoints=np.arange(len(progress.endpoints), dtype=np.int32),
         connections=np.array(chosen, np.int32),
-        period=period,
         turns_ns=START_NS + np.arange(turns + 1) * S,
-        rhythm=1.0,
-        components=1,
     )
     return measure(progress, job)
 

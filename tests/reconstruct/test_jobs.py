@@ -12,29 +12,7 @@ from reconstruct.jobs import Candidate, discover
 from reconstruct.progress import follow
 from reconstruct.traffic import classify
 from tests.reconstruct.made import READ_MIDDLE, address, packets, segments, telemetry
-from tests.reconstruct.rhythm import cuts, moments, nanoseconds
-
-PER_TURN = 50_000  # packets of a connection
-
-
-def around(members: Sequence[int]) -> list[tuple[int, int]]:
-    """Edges of a ring."""
-    return list(pairwise([*members, members[0]]))
-
-
-def flow(
-    turns: NDArray[np.float64],
-    src: int,
-    dst: int,
-    rng: np.random.Generator,
-    micro_batches: int = 4,
-) -> FlowBatch:
-    """Sampled packets of one connection that repeats the same transfer in every turn."""
-    time = moments(turns, rng, micro_batches, samples=40)
-    turn = np.searchsorted(turns, time, "right") - 1
-    phase = (time - turns[turn]) / np.diff(turns)[turn]
-    seq = ((turn + phase) * PER_TURN).astype(np.int64) % (1 << 24)
-    return packets(nanoseconds(time), src, dst, seq=seq, dest_qp=src * 1000 + dst)
+from tests.reconstruct.rhythm import cuts, nanoseconds, repeated
 
 
 def ring(
@@ -43,7 +21,8 @@ def ring(
     rng: np.random.Generator,
     micro_batches: int = 4,
 ) -> list[FlowBatch]:
-    return [flow(turns, src, dst, rng, micro_batches) for src, dst in around(members)]
+    edges = pairwise([*members, members[0]])
+    return [repeated(turns, src, dst, rng, micro_batches) for src, dst in edges]
 
 
 def found_in(
@@ -163,7 +142,7 @@ def test_a_start_up_broadcast_joins_nothing() -> None:
 def test_what_trains_nothing_joins_nothing(kind: str) -> None:
     rng = np.random.default_rng(8)
     one, two = cuts(1.1, 30, 0.01, rng), cuts(0.83, 40, 0.01, rng)
-    between = flow(one, 1, 2, rng)
+    between = repeated(one, 1, 2, rng)
     if kind == "storage":
         between.opcode[:] = READ_MIDDLE
     elif kind == "control":
@@ -212,7 +191,7 @@ def test_steady_and_random_traffic_is_no_job() -> None:
     batches = [
         packets(nanoseconds(time), src, dst, seq=(time * 1e5).astype(np.int64), dest_qp=src)
         for time, members in ((steady, FIRST), (random, SECOND))
-        for src, dst in around(members)
+        for src, dst in pairwise([*members, members[0]])
     ]
     assert found_in(*batches)[0] == []
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patterns.findings.slow_iteration import slow_iterations
-from patterns.result import Iteration, Subject
+from patterns.result import Anomaly, Iteration, Subject
 
 MS = 1_000_000
 
@@ -25,12 +25,16 @@ def iterations(durations_ms: Sequence[int], incomplete: tuple[int, ...] = ()) ->
 STEADY = [1000, 1002, 998, 1001, 999, 1003, 997, 1000, 1001, 999]
 
 
+def found_in(made: list[Iteration], samples: int = 100_000) -> list[Anomaly]:
+    return slow_iterations("job-0", made, samples)
+
+
 def slow(durations_ms: Sequence[int], incomplete: tuple[int, ...] = ()) -> list[str]:
-    return [one.id for one in slow_iterations("job-0", iterations(durations_ms, incomplete))]
+    return [one.id for one in found_in(iterations(durations_ms, incomplete))]
 
 
 def test_one_slow_iteration_is_one_finding() -> None:
-    [found] = slow_iterations("job-0", iterations([*STEADY, 1500, *STEADY]))
+    [found] = found_in(iterations([*STEADY, 1500, *STEADY]))
     assert found.id == "job-0/slow_iteration/10"
     assert (found.kind, found.severity, found.verdict) == ("slow_iteration", "warning", "undecided")
     assert found.subjects == (Subject("job", "job-0"),)
@@ -45,7 +49,7 @@ def test_one_slow_iteration_is_one_finding() -> None:
 
 
 def test_twice_the_median_is_critical() -> None:
-    found = slow_iterations("job-0", iterations([*STEADY, 2100, *STEADY, 1900]))
+    found = found_in(iterations([*STEADY, 2100, *STEADY, 1900]))
     assert [(one.id, one.severity) for one in found] == [
         ("job-0/slow_iteration/10", "critical"),
         ("job-0/slow_iteration/21", "warning"),
@@ -78,13 +82,24 @@ def test_no_spread_is_no_finding(durations: list[int]) -> None:
 
 
 def test_equal_iterations_still_show_a_slow_one() -> None:
-    [found] = slow_iterations("job-0", iterations([1000] * 20 + [1400]))
+    [found] = found_in(iterations([1000] * 20 + [1400]))
     assert found.evidence["spread_s"] == 0
     assert found.confidence == 0.95
 
 
 def test_a_job_that_becomes_slower_for_good_is_not_many_slow_iterations() -> None:
     assert slow([*STEADY, *(int(1.5 * d) for d in STEADY * 2)]) == []
+
+
+def test_a_boundary_in_the_wrong_place_is_no_slow_iteration() -> None:
+    assert slow([*STEADY, 1400, 600, *STEADY]) == []
+    assert slow([*STEADY, 600, 1400, *STEADY]) == []
+
+
+def test_a_finding_of_few_samples_is_less_sure() -> None:
+    made = iterations([*STEADY, 1500, *STEADY])
+    few, many = found_in(made, 100), found_in(made, 100_000)
+    assert few[0].confidence < 0.8 < many[0].confidence
 
 
 @given(
