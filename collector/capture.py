@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
@@ -86,8 +87,11 @@ def first_arrival_ns(path: Path) -> int | None:
     Returns
     -------
     int or None
-        ns since the epoch; None where there is none, or no way to read the file.
+        ns since the epoch; None where there is none, no way to read the file, or no way to read it
+        twice, as with a pipe.
     """
+    if not os.path.isfile(path):
+        return None
     try:
         for batch in read_capture(path, Faults(), block_bytes=_PEEK_BYTES):
             return int(batch.arrival_ns[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -164,8 +165,8 @@ def ingest(
     ----------
     captures
         pcap or pcapng files, plain or gzip, with sFlow version 5 datagrams. They are read in the
-        order of their first datagram, whatever order they are given in; one given twice counts
-        once.
+        order of their first datagram, whatever order they are given in, pipes last; one given
+        twice counts once.
     on_progress
         Called now and then with the bytes read so far and the bytes of all files.
 
@@ -189,8 +190,9 @@ def ingest(
     window = _Window()
     errors: list[DecodeError] = []
     opened = 0
-    captures = list({path.resolve(): path for path in captures}.values())
-    sizes = {path: path.stat().st_size if path.is_file() else 0 for path in captures}
+    # os.path, not pathlib: these never raise, whatever the path; reading then says what is wrong.
+    captures = list({os.path.realpath(path): path for path in captures}.values())
+    sizes = {path: os.path.getsize(path) if os.path.isfile(path) else 0 for path in captures}
     total, done = sum(sizes.values()), 0
     first_ns = {path: first_arrival_ns(path) for path in captures}
     latest = np.iinfo(np.int64).max

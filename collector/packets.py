@@ -62,7 +62,10 @@ class Faults:
 
     def errors(self) -> list[DecodeError]:
         """One `DecodeError` per exporter and reason, in order of first appearance."""
-        file = None if self.file is None else str(self.file)
+        # A name may hold bytes that are no text; documents hold text only.
+        file = None
+        if self.file is not None:
+            file = str(self.file).encode("utf-8", "backslashreplace").decode("utf-8")
         return [
             DecodeError(exporter, file, offset, reason, self._count[exporter, reason])
             for (exporter, reason), offset in self._first.items()

@@ -19,20 +19,25 @@ _PIECE_BYTES: Final = 1 << 18  # unpacked at a time; what is done again where th
 
 
 class ByteSource:
-    """The bytes of one file, gzip undone.
+    """The bytes of one file or pipe, gzip undone.
 
-    Damage inside a gzip stream ends the source early; `fault` then says what was wrong, and every
-    byte before it has been delivered.
+    Damage inside a gzip stream, or a disk that fails, ends the source early; `fault` then says what
+    was wrong, and every byte before it has been delivered.
 
     Parameters
     ----------
     path
         The file.
 
+    Attributes
+    ----------
+    size_bytes, position_bytes
+        Bytes of the file on disk, and how many of them have been read; a pipe has a size of 0.
+
     Raises
     ------
     CaptureError
-        The file cannot be opened.
+        The file cannot be opened, or not one byte of it be read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -41,16 +46,16 @@ class ByteSource:
             self._file = path.open("rb")
         except OSError as error:
             raise CaptureError(path, 0, error.strerror or str(error)) from error
+        try:
+            self._ahead = self._file.read(len(GZIP_MAGIC))  # kept: a pipe has no way back
+        except OSError as error:
+            self._file.close()
+            raise CaptureError(path, 0, error.strerror or str(error)) from error
+        self.position_bytes = len(self._ahead)
         self.fault: str | None = None
         self._inflater: zlib._Decompress | None = None
-        if self._file.read(len(GZIP_MAGIC)) == GZIP_MAGIC:
+        if self._ahead == GZIP_MAGIC:
             self._inflater = zlib.decompressobj(_GZIP_WBITS)
-        self._file.seek(0)
-
-    @property
-    def position_bytes(self) -> int:
-        """Bytes of the file on disk that have been consumed."""
-        return self._file.tell()
 
     def read_into(self, target: U8) -> int:
         """Fill `target` from its start; fewer bytes than asked for mean the end.
@@ -76,19 +81,19 @@ class ByteSource:
 
     def _next(self, limit: int) -> bytes:
         if self._inflater is None:
-            return self._file.read(limit)
+            return self._read(limit)
         while self.fault is None:
             raw = self._inflater.unconsumed_tail or self._inflater.unused_data
             if self._inflater.eof:
                 if len(raw) < len(GZIP_MAGIC):
-                    raw += self._file.read(_READ_BYTES)
+                    raw += self._read(_READ_BYTES)
                 if not raw.startswith(GZIP_MAGIC):  # padding after the last member is legal
                     return b""
                 self._inflater = zlib.decompressobj(_GZIP_WBITS)
             elif not raw:
-                raw = self._file.read(_READ_BYTES)
+                raw = self._read(_READ_BYTES)
                 if not raw:
-                    self.fault = "the gzip stream ends early"
+                    self.fault = self.fault or "the gzip stream ends early"
                     break
             before = self._inflater.copy()
             try:
@@ -99,6 +104,21 @@ class ByteSource:
             if piece:
                 return piece
         return b""
+
+    def _read(self, limit: int) -> bytes:
+        """Bytes as they are on disk, at most `limit`; none at the end and where it fails."""
+        if self._ahead:
+            piece, self._ahead = self._ahead[:limit], self._ahead[limit:]
+            return piece
+        if self.fault is not None:
+            return b""
+        try:
+            piece = self._file.read(limit)
+        except OSError as error:
+            self.fault = f"reading failed ({error.strerror or error})"
+            return b""
+        self.position_bytes += len(piece)
+        return piece
 
     def close(self) -> None:
         """Close the file."""

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import errno
 import gzip
+import io
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -220,6 +224,45 @@ def test_captures_that_are_none(tmp_path: Path) -> None:
         list(read_capture(tmp_path / "absent.pcap", Faults()))
     with pytest.raises(CaptureError, match="directory"):
         list(read_capture(tmp_path, Faults()))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_pipe_is_read_once(tmp_path: Path, packed: bool) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    assert first_arrival_ns(path) is None  # without opening it
+    data = gzip.compress(CAPTURE) if packed else CAPTURE
+    with ThreadPoolExecutor() as writer:
+        writer.submit(path.write_bytes, data)
+        batches = list(read_capture(path, Faults()))
+    assert [time for batch in batches for time in batch.arrival_ns.tolist()] == TIMES
+
+
+class _FailingDisk(io.BytesIO):
+    """A file whose bytes end in an input/output error."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if self.tell() == len(self.getbuffer()):
+            raise OSError(errno.EIO, "Input/output error")
+        return super().read(size)
+
+
+def test_a_disk_that_fails_keeps_what_stands_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "capture"
+    path.touch()
+    for data in (CAPTURE, gzip.compress(CAPTURE)[:-1]):
+        monkeypatch.setattr(Path, "open", lambda *_, data=data: _FailingDisk(data))
+        faults = Faults(path)
+        batches = list(read_capture(path, faults))
+        assert [time for batch in batches for time in batch.arrival_ns.tolist()] == TIMES
+        assert [error.reason for error in faults.errors()] == [
+            "reading failed (Input/output error)"
+        ]
+    monkeypatch.setattr(Path, "open", lambda *_: _FailingDisk())
+    with pytest.raises(CaptureError, match="Input/output error"):
+        list(read_capture(path, Faults()))
 
 
 def test_a_capture_without_telemetry_says_so(tmp_path: Path) -> None:

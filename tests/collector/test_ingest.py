@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -262,6 +263,29 @@ def test_a_file_given_twice_counts_once(tmp_path: Path) -> None:
     path = capture(tmp_path, [(n, e.datagram(flow(), sequence=n)) for n in range(200)])
     read = ingest([path, tmp_path / "." / path.name])
     assert (read.flow_samples, read.datagrams, read.lost_datagrams) == (200, 200, 0)
+
+
+def test_paths_that_lead_nowhere_are_errors(tmp_path: Path) -> None:
+    good = capture(tmp_path, [(0, e.datagram(flow()))])
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    long = tmp_path / ("a" * 300)
+    read = ingest([loop, long, good])
+    assert read.flow_samples == 1
+    assert {(x.file, x.reason) for x in read.errors} == {
+        (str(loop), "Too many levels of symbolic links"),
+        (str(long), "File name too long"),
+    }
+
+
+def test_a_name_that_is_no_text_is_escaped(tmp_path: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.pcap"))
+    good = capture(tmp_path, [(0, e.datagram(flow()))])
+    good.rename(path)
+    with path.open("ab") as file:
+        file.write(b"cut")
+    (error,) = ingest([path]).errors
+    assert error.file == f"{tmp_path}/\\udcff.pcap"
 
 
 def test_garbage_is_counted_by_sender(tmp_path: Path) -> None:
