@@ -69,12 +69,12 @@ def read_inventory(path: Path) -> Inventory:
         The file cannot be read, is no TOML, or contradicts itself; names the key.
     """
     try:
-        document = tomllib.loads(path.read_text("utf-8"))
+        document = tomllib.loads(path.read_text("utf-8-sig"))  # editors of some put a mark in front
     except OSError as error:
         raise InventoryError(path, "", error.strerror or str(error)) from error
     except UnicodeDecodeError as error:
         raise InventoryError(path, "", f"offset {error.start}: not UTF-8 text") from error
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also a number or a nesting without end
         raise InventoryError(path, "", f"not TOML: {error}") from error
     root = _Table(path, "", document)
     root.only("hosts", "switches", "storage")
@@ -115,6 +115,8 @@ class _Table:
         value = self._values.get(key)
         if not isinstance(value, str) or not value:
             self.fail(key, "missing" if value is None else "must be a text that is not empty")
+        if not value.isprintable():  # names are written to terminals
+            self.fail(key, f"{value!r} holds characters that cannot be printed")
         return value
 
     def number(self, key: str, least: int) -> int:

@@ -96,6 +96,7 @@ def test_an_empty_inventory_is_valid(tmp_path: Path) -> None:
         ('"Ethernet8"\n', '"Ethernet0"\n', "switches[0].ports[1].name", "port 'Ethernet0'"),
         ("speed_gbps = 400", "speed_gbps = 0", "switches[0].ports[0].speed_gbps", "above 0"),
         ("speed_gbps = 400", "speed_gbps = nan", "switches[0].ports[0].speed_gbps", "above 0"),
+        ('"Ethernet0"', '"\\u001b[2J"', "switches[0].ports[0].name", "cannot be printed"),
     ],
 )
 def test_a_wrong_inventory_names_its_key(
@@ -133,3 +134,13 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "latin.toml").write_bytes(b'name = "\xe9"')
     with pytest.raises(InventoryError, match="offset 8: not UTF-8"):
         read_inventory(tmp_path / "latin.toml")
+
+
+@pytest.mark.parametrize("text", ["a = " + "[" * 5000, "a = " + "9" * 5000], ids=["deep", "long"])
+def test_what_the_parser_itself_cannot_hold(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InventoryError, match="not TOML"):
+        read(tmp_path, text)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
+    assert read(tmp_path, "\ufeff" + GOOD) == read(tmp_path, GOOD)
