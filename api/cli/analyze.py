@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sys
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -28,6 +29,7 @@ NOT_ALL_READ: Final = 1
 NOTHING_DONE: Final = 2
 
 STDOUT: Final = Path("-")
+TRACEBACK: Final = "RINGSCOPE_TRACEBACK"  # if it is set, an internal error shows all of itself
 _BY_SUFFIX: Final = {".json": Format.JSON, ".html": Format.HTML, ".txt": Format.TEXT}
 _ERRORS_SHOWN: Final = 10  # more are in the result; a broken file must not flood a terminal
 _PLAIN_WIDTH: Final = 100
@@ -57,13 +59,29 @@ def run(
     except (ApiError, CollectorError) as error:
         _say(str(error))
         return NOTHING_DONE
+    except KeyboardInterrupt:
+        _say("interrupted")
+        return NOTHING_DONE
+    except MemoryError as error:
+        _say(f"not enough memory for these captures: {error or 'the system has no more'}")
+        return NOTHING_DONE
+    except Exception as error:  # our own fault; an uncaught one would exit with 1: "done, but ..."
+        if TRACEBACK in os.environ:
+            raise
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        _say(
+            f"internal error: {type(error).__name__}: {error}"
+            f" ({Path(place.filename).name}:{place.lineno});"
+            f" please report it with what {TRACEBACK}=1 shows"
+        )
+        return NOTHING_DONE
     _say_errors(telemetry.errors)
     return NOT_ALL_READ if strict and telemetry.errors else DONE
 
 
 def _default_format(output: Path) -> Format:
     if output == STDOUT:
-        return Format.TEXT if sys.stdout.isatty() else Format.JSON
+        return Format.TEXT if _on_terminal() else Format.JSON
     return _BY_SUFFIX.get(output.suffix.lower(), Format.JSON)
 
 
@@ -77,10 +95,14 @@ def _render(analysis: Analysis, telemetry: Telemetry, chosen: Format, output: Pa
         return render_html(analysis, telemetry)
     from api.reports.text import render_text
 
-    on_terminal = output == STDOUT and sys.stdout.isatty()
+    on_terminal = output == STDOUT and _on_terminal()
     width = shutil.get_terminal_size().columns if on_terminal else _PLAIN_WIDTH
     colour = on_terminal and "NO_COLOR" not in os.environ
     return render_text(analysis, telemetry, width=width, colour=colour)
+
+
+def _on_terminal() -> bool:
+    return sys.stdout is not None and sys.stdout.isatty()
 
 
 def _say_errors(errors: Sequence[DecodeError]) -> None:
@@ -97,4 +119,6 @@ def _say_errors(errors: Sequence[DecodeError]) -> None:
 
 
 def _say(message: str) -> None:
+    if sys.stderr is None:  # closed; print would take standard output instead
+        return
     print(f"ringscope: {message}", file=sys.stderr)  # noqa: T201

@@ -16,7 +16,7 @@ def progress_bar() -> Generator[Callable[[int, int], None] | None]:
     callable or None
         To be called with (bytes read, bytes in all); None where nobody is watching.
     """
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console

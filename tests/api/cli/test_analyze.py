@@ -4,6 +4,7 @@ import json
 import os
 import stat
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -132,3 +133,56 @@ def test_output_that_cannot_be_written(
     assert _run(tmp_path / place) == 2
     assert [path.name for path in tmp_path.rglob("*")] == ["folder"]
     assert capsys.readouterr().err.startswith(f"ringscope: {tmp_path / place}: ")
+
+
+def test_output_to_what_is_no_file_is_written_to_it(
+    analyzer: Callable[[tuple[DecodeError, ...]], None], tmp_path: Path
+) -> None:
+    analyzer(())
+    pipe, target, link = tmp_path / "pipe", tmp_path / "target.json", tmp_path / "link.json"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor() as reader:
+        read = reader.submit(pipe.read_text, encoding="utf-8")
+        assert _run(pipe) == 0
+    validate(json.loads(read.result()), strict=True)
+    assert pipe.is_fifo()
+    target.touch()
+    link.symlink_to(target)
+    assert _run(link) == 0
+    assert link.is_symlink()
+    validate(json.loads(target.read_text()), strict=True)
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (MemoryError("Unable to allocate 9 TiB"), "not enough memory for these captures: Unable"),
+        (ZeroDivisionError("by 0"), "internal error: ZeroDivisionError: by 0 (test_analyze.py:"),
+        (KeyboardInterrupt(), "interrupted"),
+    ],
+)
+def test_a_fault_of_our_own_is_one_line_and_not_done(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: BaseException,
+    says: str,
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.delenv(command.TRACEBACK, raising=False)
+    monkeypatch.setattr(command, "analyze", fail)
+    assert _run() == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"ringscope: {says}")
+    assert said.count("\n") == 1
+
+
+def test_a_fault_of_our_own_shows_itself_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setenv(command.TRACEBACK, "1")
+    monkeypatch.setattr(command, "analyze", fail)
+    with pytest.raises(ZeroDivisionError):
+        _run()

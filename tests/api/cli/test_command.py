@@ -92,6 +92,47 @@ def test_nothing_to_read(tmp_path: Path, name: str, content: bytes, reason: str)
     assert not output.exists()
 
 
+@pytest.mark.parametrize(
+    ("redirected", "code", "says"),
+    [
+        (">&-", 2, "ringscope: standard output is closed\n"),
+        (">/dev/full", 2, "ringscope: standard output: No space left on device\n"),
+        ("| head -c 1", 0, ""),
+        ("2>&- >/dev/null", 0, ""),
+        ("</dev/null >/dev/null", 0, ""),
+    ],
+)
+def test_streams_that_are_closed_full_or_not_read(
+    tmp_path: Path, redirected: str, code: int, says: str
+) -> None:
+    capture = tmp_path / "noise.pcap"
+    capture.write_bytes(random_datagrams(3))
+    command = f'"$0" -m api analyze "$1" {redirected}'
+    run = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command, sys.executable, str(capture)],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    noise = f"ringscope: {capture}: "
+    said = "".join(x for x in run.stderr.splitlines(keepends=True) if not x.startswith(noise))
+    assert (run.returncode, said) == (code, says)
+
+
+def test_text_where_the_locale_knows_ascii_only(real: Path) -> None:
+    capture = str(real / "mpi-ring" / "capture.pcap")
+    run = subprocess.run(
+        [sys.executable, "-m", "api", "analyze", capture, "--format", "text"],
+        cwd=REPOSITORY,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=False,
+    )
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert "→" in run.stdout.decode("utf-8")
+
+
 def test_missing_capture(tmp_path: Path) -> None:
     run = ringscope("analyze", tmp_path / "no-such.pcap")
     assert run.returncode == 2
