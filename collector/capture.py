@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 from collector import pcap, pcapng
-from collector.errors import CaptureError
+from collector.errors import CaptureError, NothingReadError
 from collector.link import DatagramBatch, datagrams
 from collector.packets import Faults
+from collector.schema import DecodeError
 from collector.source import ByteSource, Window
 
 # Large enough that the cost per batch vanishes, small enough that a batch and what is decoded
@@ -98,3 +101,62 @@ def first_arrival_ns(path: Path) -> int | None:
     except CaptureError:
         pass
     return None
+
+
+def read_captures(
+    captures: Sequence[Path],
+    errors: list[DecodeError],
+    on_progress: Progress | None = None,
+    block_bytes: int = BLOCK_BYTES,
+) -> Iterator[tuple[DatagramBatch, Faults]]:
+    """Read several captures, one after another.
+
+    Parameters
+    ----------
+    captures
+        They are read in the order of their first datagram, whatever order they are given in, pipes
+        last; one given twice counts once.
+    errors
+        After each capture, what could not be read of it is added here.
+    on_progress
+        Called after each batch with the bytes on disk that are done, and the bytes of all files.
+    block_bytes
+        How much of a file a batch covers at most.
+
+    Yields
+    ------
+    DatagramBatch
+        As `read_capture` does.
+    Faults
+        Of its capture; what the caller cannot read of the batch belongs there too.
+
+    Raises
+    ------
+    NothingReadError
+        At the end: none of the files could be read as a capture.
+    """
+    # os.path, not pathlib: these never raise, whatever the path; reading then says what is wrong.
+    captures = list({os.path.realpath(path): path for path in captures}.values())
+    sizes = {path: os.path.getsize(path) if os.path.isfile(path) else 0 for path in captures}
+    total, done = sum(sizes.values()), 0
+    first_ns = {path: first_arrival_ns(path) for path in captures}
+    latest = np.iinfo(np.int64).max
+    opened = 0
+    for path in sorted(captures, key=lambda path: first_ns[path] or latest):
+        faults = Faults(path)
+        before = done
+
+        def report(position: int, _: int, before: int = before) -> None:
+            if on_progress is not None:
+                on_progress(before + position, total)
+
+        try:
+            for batch in read_capture(path, faults, report, block_bytes):
+                yield batch, faults
+            opened += 1
+        except CaptureError as error:
+            faults.note(error.reason, error.offset)
+        done += sizes[path]
+        errors += faults.errors()
+    if not opened:
+        raise NothingReadError(errors)

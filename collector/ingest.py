@@ -1,9 +1,9 @@
-"""One window of telemetry: captures in, columns out."""
+"""Telemetry datagrams in, columns out: batch by batch, or the captures of one window at once."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from collector import headers, sflow
 from collector.addresses import distinct
-from collector.capture import first_arrival_ns, read_capture
-from collector.errors import CaptureError, NothingReadError
+from collector.capture import read_captures
 from collector.exporters import MOST_EXPORTERS, ExporterTable
 from collector.link import DatagramBatch, Defect
 from collector.packets import Faults
@@ -33,17 +32,35 @@ BELIEVED_NS: Final = 3_600 * 1_000_000_000
 _NAMELESS: Final = (Status.NOT_VERSION_5, Status.SHORT_HEADER, Status.BAD_ADDRESS_TYPE)
 
 
-class _Window:
-    """Collects the batches of all captures of one window."""
+class Ingest:
+    """Decodes datagrams as they come, from captures or from the wire.
+
+    It remembers what one exporter's datagrams say of the next (loss, duplicates, flush times), so
+    all datagrams of a window or of a service's life go through one of these, in their order and
+    from one thread.
+    """
 
     def __init__(self) -> None:
-        self.exporters = ExporterTable()
-        self.flows: list[FlowBatch] = []
-        self.counters: list[CounterBatch] = []
-        self.datagrams = 0
+        self._exporters = ExporterTable()
+        self._datagrams = 0
+        self._flow_samples = 0
 
-    def take(self, batch: DatagramBatch, faults: Faults) -> None:
-        """Decode one batch of sFlow datagrams and keep what it holds."""
+    def add(self, batch: DatagramBatch, faults: Faults) -> tuple[FlowBatch, CounterBatch]:
+        """Decode the next batch of datagrams.
+
+        Parameters
+        ----------
+        batch
+            Datagrams in the order of their arrival.
+        faults
+            Takes note of all that could not be read, with its offset: in the file, or in the
+            datagram where it came from no file.
+
+        Returns
+        -------
+        FlowBatch, CounterBatch
+            In the order of the bytes; exporters are numbered as in `telemetry`.
+        """
         samples = sflow.decode(batch)
         sampled = samples.sampled
         repaired = headers.parse(
@@ -54,8 +71,8 @@ class _Window:
             samples.flows,
         )
         readable = ~np.isin(samples.headers.status, _NAMELESS)
-        arrivals = self.exporters.arrive(batch, samples.headers, readable)
-        self.datagrams += len(batch)
+        arrivals = self._exporters.arrive(batch, samples.headers, readable)
+        self._datagrams += len(batch)
         self._note_datagrams(batch, samples, arrivals.exporter, readable, faults)
 
         kept = np.flatnonzero(arrivals.fresh[samples.flow_datagram])
@@ -96,14 +113,35 @@ class _Window:
         timed = flows.time_ns != 0
         if not timed.all():
             flows, kept = flows.take(timed), kept[timed]
-        self.exporters.take(flows, samples, kept)
-        self.flows.append(flows)
+        self._exporters.take(flows, samples, kept)
+        self._flow_samples += len(flows)
 
         whole = arrivals.fresh[samples.counter_datagram]
         counters = samples.counters.take(whole)
         counters.exporter[:] = arrivals.exporter[samples.counter_datagram[whole]]
         counters.time_ns[:] = batch.arrival_ns[samples.counter_datagram[whole]]
-        self.counters.append(counters)
+        return flows, counters
+
+    def telemetry(self, errors: Sequence[DecodeError]) -> Telemetry:
+        """What was seen so far, without the rows that `add` gave away.
+
+        Parameters
+        ----------
+        errors
+            What the `Faults` handed to `add` took note of.
+        """
+        exporters = self._exporters.health()
+        return Telemetry(
+            flows=FlowBatch.empty(),
+            counters=CounterBatch.empty(),
+            exporters=exporters,
+            errors=tuple(errors),
+            datagrams=self._datagrams,
+            flow_samples=self._flow_samples,
+            counter_samples=sum(e.counter_samples for e in exporters),
+            lost_datagrams=sum(e.lost_datagrams for e in exporters),
+            decode_errors=sum(e.count for e in errors),
+        )
 
     def _note_datagrams(
         self,
@@ -143,10 +181,10 @@ class _Window:
         """Count `reason` once per row, by exporter."""
         if not len(exporter):
             return
-        self.exporters.add_errors(exporter[exporter >= 0])
+        self._exporters.add_errors(exporter[exporter >= 0])
         numbers, first, counts = _by_number(exporter)
         for number, row, count in zip(numbers, first, counts, strict=True):
-            agent = self.exporters.agent(number) if number >= 0 else None
+            agent = self._exporters.agent(number) if number >= 0 else None
             faults.note(reason, int(at[row]), count, agent)
 
 
@@ -187,43 +225,16 @@ def ingest(
     datagram's arrival, else the arrival: then the sample was taken at the earliest when the
     exporter sent its previous datagram, and never more than a second (its flush) before.
     """
-    window = _Window()
+    window = Ingest()
+    flows: list[FlowBatch] = []
+    counters: list[CounterBatch] = []
     errors: list[DecodeError] = []
-    opened = 0
-    # os.path, not pathlib: these never raise, whatever the path; reading then says what is wrong.
-    captures = list({os.path.realpath(path): path for path in captures}.values())
-    sizes = {path: os.path.getsize(path) if os.path.isfile(path) else 0 for path in captures}
-    total, done = sum(sizes.values()), 0
-    first_ns = {path: first_arrival_ns(path) for path in captures}
-    latest = np.iinfo(np.int64).max
-    for path in sorted(captures, key=lambda path: first_ns[path] or latest):
-        faults = Faults(path)
-        before = done
-
-        def report(position: int, _: int, before: int = before) -> None:
-            if on_progress is not None:
-                on_progress(before + position, total)
-
-        try:
-            for batch in read_capture(path, faults, report):
-                window.take(batch, faults)
-            opened += 1
-        except CaptureError as error:
-            faults.note(error.reason, error.offset)
-        done += sizes[path]
-        errors += faults.errors()
-    if not opened:
-        raise NothingReadError(errors)
-    flows, counters = FlowBatch.concat(window.flows), CounterBatch.concat(window.counters)
-    exporters = window.exporters.health()
-    return Telemetry(
-        flows=flows,
-        counters=counters,
-        exporters=exporters,
-        errors=tuple(errors),
-        datagrams=window.datagrams,
-        flow_samples=len(flows),
-        counter_samples=sum(e.counter_samples for e in exporters),
-        lost_datagrams=sum(e.lost_datagrams for e in exporters),
-        decode_errors=sum(e.count for e in errors),
+    for batch, faults in read_captures(captures, errors, on_progress):
+        pieces = window.add(batch, faults)
+        flows.append(pieces[0])
+        counters.append(pieces[1])
+    return replace(
+        window.telemetry(errors),
+        flows=FlowBatch.concat(flows),
+        counters=CounterBatch.concat(counters),
     )

@@ -107,6 +107,7 @@ class Sampled(NamedTuple):
     source: U64  # class << 32 | index of its data source
     dropped: U32  # the sampler's own count of lost samples
     stamp_ns: U64  # record 0:1043; 0 = none
+    stamp_at: I64  # its eight bytes in the buffer; 0 = none
     header_at: I64  # the sampled header in the buffer
     header_bytes: I64
     header_protocol: U32  # 0 = no sampled header
@@ -313,6 +314,7 @@ def _read_flows(buffer: U8, places: _Places, out: SampleColumns, more: Sampled) 
                 more.header_bytes[row] = min(u32(buffer, at + 12), size - 16)
             elif tag == _TIMESTAMP and size >= 8:
                 more.stamp_ns[row] = u64(buffer, at)
+                more.stamp_at[row] = at
             at += size
             records -= 1
 
@@ -419,6 +421,7 @@ def decode(batch: DatagramBatch) -> Samples:
         source=np.zeros(samples, np.uint64),
         dropped=np.zeros(samples, np.uint32),
         stamp_ns=np.zeros(samples, np.uint64),
+        stamp_at=np.zeros(samples, np.int64),
         header_at=np.zeros(samples, np.int64),
         header_bytes=np.zeros(samples, np.int64),
         header_protocol=np.zeros(samples, np.uint32),
