@@ -6,32 +6,24 @@ import json
 import os
 import shutil
 import sys
-import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from api.cli.app import Format
+from api.cli.exit import DONE, NOT_ALL_READ, exit_code_of, say_errors
 from api.cli.output import write_whole
 from api.cli.progress import progress_bar
 from api.contract import to_contract
-from api.errors import ApiError
 from api.offline import analyze
-from collector.errors import CollectorError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from collector.schema import DecodeError, Telemetry
+    from collector.schema import Telemetry
     from patterns.result import Analysis
 
-DONE: Final = 0
-NOT_ALL_READ: Final = 1
-NOTHING_DONE: Final = 2
-
 STDOUT: Final = Path("-")
-TRACEBACK: Final = "RINGSCOPE_TRACEBACK"  # if it is set, an internal error shows all of itself
 _BY_SUFFIX: Final = {".json": Format.JSON, ".html": Format.HTML, ".txt": Format.TEXT}
-_ERRORS_SHOWN: Final = 10  # more are in the result; a broken file must not flood a terminal
 _PLAIN_WIDTH: Final = 100
 
 
@@ -51,32 +43,16 @@ def run(
         The exit code: DONE, NOT_ALL_READ (only if `strict`) or NOTHING_DONE. With NOTHING_DONE
         no output was written.
     """
-    try:
+
+    def work() -> int:
         with progress_bar() as on_progress:
             analysis, telemetry = analyze(captures, inventory, on_progress)
         chosen = output_format or _default_format(output)
         write_whole(_render(analysis, telemetry, chosen, output), output)
-    except (ApiError, CollectorError) as error:
-        _say(str(error))
-        return NOTHING_DONE
-    except KeyboardInterrupt:
-        _say("interrupted")
-        return NOTHING_DONE
-    except MemoryError as error:
-        _say(f"not enough memory for these captures: {error or 'the system has no more'}")
-        return NOTHING_DONE
-    except Exception as error:  # our own fault; an uncaught one would exit with 1: "done, but ..."
-        if TRACEBACK in os.environ:
-            raise
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        _say(
-            f"internal error: {type(error).__name__}: {error}"
-            f" ({Path(place.filename).name}:{place.lineno});"
-            f" please report it with what {TRACEBACK}=1 shows"
-        )
-        return NOTHING_DONE
-    _say_errors(telemetry.errors)
-    return NOT_ALL_READ if strict and telemetry.errors else DONE
+        say_errors(telemetry.errors, "are listed in the json result")
+        return NOT_ALL_READ if strict and telemetry.errors else DONE
+
+    return exit_code_of(work)
 
 
 def _default_format(output: Path) -> Format:
@@ -103,22 +79,3 @@ def _render(analysis: Analysis, telemetry: Telemetry, chosen: Format, output: Pa
 
 def _on_terminal() -> bool:
     return sys.stdout is not None and sys.stdout.isatty()
-
-
-def _say_errors(errors: Sequence[DecodeError]) -> None:
-    for error in errors[:_ERRORS_SHOWN]:
-        where = [
-            error.file,
-            None if error.offset is None else f"offset {error.offset}",
-            error.exporter and f"exporter {error.exporter}",
-        ]
-        times = f" ({error.count} times)" if error.count > 1 else ""
-        _say(": ".join([*filter(None, where), error.reason]) + times)
-    if len(errors) > _ERRORS_SHOWN:
-        _say(f"{len(errors) - _ERRORS_SHOWN} more kinds of error are listed in the json result")
-
-
-def _say(message: str) -> None:
-    if sys.stderr is None:  # closed; print would take standard output instead
-        return
-    print(f"ringscope: {message}", file=sys.stderr)  # noqa: T201

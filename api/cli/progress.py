@@ -8,8 +8,15 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def progress_bar() -> Generator[Callable[[int, int], None] | None]:
+def progress_bar(
+    doing: str = "reading", then: str = "analysing"
+) -> Generator[Callable[[int, int], None] | None]:
     """Show how much of the captures has been read.
+
+    Parameters
+    ----------
+    doing, then
+        What the bar says before and after the last byte was read.
 
     Yields
     ------
@@ -29,7 +36,7 @@ def progress_bar() -> Generator[Callable[[int, int], None] | None]:
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("reading", total=None)
+        task = progress.add_task(doing, total=None)
 
         def on_progress(done_bytes: int, total_bytes: int) -> None:
             finished = done_bytes >= total_bytes
@@ -37,7 +44,7 @@ def progress_bar() -> Generator[Callable[[int, int], None] | None]:
                 task,
                 completed=done_bytes,
                 total=total_bytes,
-                description="analysing" if finished else "reading",
+                description=then if finished else doing,
             )
 
         yield on_progress

@@ -11,6 +11,7 @@ import pytest
 
 from api.cli import analyze as command
 from api.cli.app import Format
+from api.cli.exit import TRACEBACK
 from api.contract import validate
 from api.errors import NothingToAnalyze
 from collector.errors import InventoryError
@@ -170,7 +171,7 @@ def test_a_fault_of_our_own_is_one_line_and_not_done(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.delenv(command.TRACEBACK, raising=False)
+    monkeypatch.delenv(TRACEBACK, raising=False)
     monkeypatch.setattr(command, "analyze", fail)
     assert _run() == 2
     said = capsys.readouterr().err
@@ -182,7 +183,7 @@ def test_a_fault_of_our_own_shows_itself_when_asked(monkeypatch: pytest.MonkeyPa
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setenv(command.TRACEBACK, "1")
+    monkeypatch.setenv(TRACEBACK, "1")
     monkeypatch.setattr(command, "analyze", fail)
     with pytest.raises(ZeroDivisionError):
         _run()
