@@ -3,7 +3,11 @@
     CollectorError
     ├── CaptureError        one file cannot be opened as a capture
     ├── NothingReadError    none of the captures given could be read at all
-    └── InventoryError      the inventory file says something impossible
+    ├── InventoryError      the inventory file says something impossible
+    ├── StoreError          the directory of a store cannot be read or written
+    ├── UnsupportedSystem   the system lacks a call that is needed
+    ├── ListenError         a UDP socket cannot be bound, or failed later
+    └── ReplayRefused       captures cannot be sent as asked
 
 Anything less than that is counted, not raised: see `schema.DecodeError`.
 """
@@ -47,3 +51,29 @@ class InventoryError(CollectorError):
         self.file = file
         self.key = key
         self.reason = reason
+
+
+class StoreError(CollectorError):
+    """A directory that cannot be used as a store."""
+
+    def __init__(self, directory: Path, reason: str) -> None:
+        super().__init__(f"{directory}: {reason}")
+        self.directory = directory
+        self.reason = reason
+
+
+class UnsupportedSystem(CollectorError):
+    """What is asked for needs a system call that is not there."""
+
+
+class ListenError(CollectorError):
+    """Nothing can be received at `address`."""
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(f"udp {address}: {reason}")
+        self.address = address
+        self.reason = reason
+
+
+class ReplayRefused(CollectorError):
+    """Sending these captures as asked would give wrong times."""
