@@ -47,10 +47,13 @@ class Pace:
     left_s : float64[s]
         Seconds to the end of the turn's traffic; entry i for share (i + 0.5) / s.
     period_s : float
+    staged : bool
+        Whether groups of other pipeline stages were left out.
     """
 
     left_s: NDArray[np.float64]
     period_s: float
+    staged: bool
 
     @property
     def steps(self) -> int:
@@ -104,7 +107,9 @@ def read_pace(clock: VolumeClock, ends_ns: NDArray[np.int64], period_s: float) -
     owner, turn, share = clock.owner[inside], clock.turn[inside], clock.share[inside]
     left = (ends_ns[turn] - clock.origin_ns) / 1e9 - clock.time_s[inside]
     group = clock.group[owner]
-    mine = np.isin(group, _one_stage(group, share, left, period_s))
+    stage = _one_stage(group, share, left, period_s)
+    mine = np.isin(group, stage)
+    staged = not bool(mine.all())
     owner, share, left = owner[mine], share[mine], left[mine]
     if not len(owner):
         return None
@@ -117,7 +122,7 @@ def read_pace(clock: VolumeClock, ends_ns: NDArray[np.int64], period_s: float) -
         middle = median_by(slot, left - offset[owner], steps)
         curve = np.interp(np.arange(steps), told, middle[told])
         offset = median_by(owner, left - curve[slot], clock.connections)
-    return Pace(curve, period_s)
+    return Pace(curve, period_s, staged)
 
 
 def _one_stage(

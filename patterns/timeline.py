@@ -32,11 +32,14 @@ TWO_THIRDS: Final = 2 / 3  # gradients in fp32, parameters in bf16
 SHARE_WITHIN: Final = 0.012
 STEPS_WITHIN: Final = 1.2  # steps of the pace: how well few samples place a pause
 OPTIMISER: Final = 0.06  # of the period; a longer pause is compute between buckets
+OPTIMISER_STAGED: Final = 0.25  # in a pipeline, early stages' optimisers wait for the last one's
 OPTIMISER_SEEN: Final = 0.006  # of the period: an optimiser step shorter than this is unheard of
 REPEATS: Final = (2, 3, 4)  # parts of a turn that is a multiple of the true one
 REPEAT_WITHIN: Final = 0.2  # of the outer pause: pauses of successive iterations differ by jitter
 DENSE_ROWS: Final = 60  # of a step, before the lack of a pause says something
-UNLIKE: Final = 1.6  # ratio from which on two pauses have different causes
+UNLIKE: Final = 1.6  # ratio from which on two trains of bursts have different causes
+OTHERS_SPREADS: Final = 6.0  # median deviations of the other pauses, and
+OTHERS_SHARE: Final = 0.2  # of their median, by which one of another kind differs
 CLEAR: Final = 2.0  # times the shortest visible pause: nothing that chance makes
 
 
@@ -320,8 +323,9 @@ def _read_pauses(reading: _Reading, *, may_shard: bool) -> tuple[Pause | None, C
     if split is None or not _stands_out(split, found):
         clear = min(pause.clearness for pause in found) >= CLEAR
         basis = f"{len(found) + 1} buckets of gradients per iteration"
-        return None, "all_reduce", claim(0.9 if clear else 0.7, samples, needed, basis)
-    if len(found) == 1 and split.seconds > OPTIMISER * pace.period_s:
+        return None, "all_reduce", claim(0.85 if clear else 0.7, samples, needed, basis)
+    longest = OPTIMISER_STAGED if pace.staged else OPTIMISER
+    if len(found) == 1 and split.seconds > longest * pace.period_s:
         basis = "two bursts per iteration, far apart as two buckets are"
         return None, "all_reduce", claim(0.65, samples, needed, basis)
     basis = (
@@ -342,16 +346,25 @@ def _is_split(share: float, pace: Pace) -> bool:
 def _stands_out(split: Pause, found: list[Pause]) -> bool:
     """Whether a pause is of another kind than those between the buckets of one backward pass.
 
-    It is, where it is much shorter or longer than they are, or parts two trains of unlike pace.
+    It is, where its length is not theirs, or where it parts two trains of unlike pace or unlike
+    buckets.
     """
+    others = [pause.seconds for pause in found if pause is not split]
+    if not others:
+        return True
     before = [pause.seconds for pause in found if pause.share < split.share]
     after = [pause.seconds for pause in found if pause.share > split.share]
-    if not before and not after:
+    if before and after and _unlike(before, after):
         return True
-    if before and after and _unlike(float(np.median(before)), float(np.median(after))):
+    shares = np.array([0.0, *(pause.share for pause in found), 1.0])
+    at = int(np.searchsorted(shares, split.share))
+    if _unlike(list(np.diff(shares[: at + 1])), list(np.diff(shares[at:]))):
         return True
-    return _unlike(split.seconds, float(np.median(before + after)))
+    middle = float(np.median(others))
+    spread = float(np.median(np.abs(np.array(others) - middle)))
+    return abs(split.seconds - middle) > max(OTHERS_SPREADS * spread, OTHERS_SHARE * middle)
 
 
-def _unlike(one: float, other: float) -> bool:
-    return max(one, other) > UNLIKE * min(one, other)
+def _unlike(one: Sequence[float], other: Sequence[float]) -> bool:
+    low, high = sorted((float(np.median(one)), float(np.median(other))))
+    return high > UNLIKE * low

@@ -22,6 +22,8 @@ PHASES: Final = 50
 SHARP: Final = 1 / PHASES  # of a turn: how well a sample's time must be known to have a phase
 LOOSE: Final = 0.35  # and where there are few such, how well at least
 ENOUGH_SHARP: Final = 100
+STRAIGHT_SAMPLES: Final = 20
+STRAIGHT_ERROR: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,9 @@ def measure(progress: Progress, job: Candidate) -> Flows:
     payload_share = connections.mean_payload / np.maximum(connections.mean_frame, 1)
     counted = np.bincount(owner, bins.scaled_bytes[rows], count) / turns
     counted *= payload_share[job.connections]
-    doubtful = contradicts(volume, counted, samples)
+    # A straight line through many samples is no accident, whatever rate the exporter claims.
+    straight = (samples >= STRAIGHT_SAMPLES) & (error <= STRAIGHT_ERROR)
+    doubtful = contradicts(volume, counted, samples) & ~straight
     volume = np.where(doubtful, counted, volume)
     error = np.where(doubtful, 1 / np.sqrt(np.maximum(samples, 1)), error)
     seen = np.unique(owner * turns + turn) // turns

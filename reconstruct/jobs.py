@@ -114,8 +114,11 @@ def _recurs(progress: Progress) -> NDArray[np.bool_]:
     fills nearly all that its number of samples can fill.
     """
     bins, count = progress.bins, len(progress.connections)
-    length = max(1, progress.window_end_ns - progress.window_start_ns)
-    slot = np.clip((bins.first_ns - progress.window_start_ns) * SLOTS // length, 0, SLOTS - 1)
+    if not len(bins):
+        return np.zeros(count, np.bool_)
+    # Slots hold equally many rows, so that a stretch without any telemetry costs none of them.
+    edges = np.quantile(bins.first_ns, np.arange(1, SLOTS) / SLOTS)
+    slot = np.searchsorted(edges, bins.first_ns, "right")
     filled = np.zeros((count, SLOTS), np.bool_)
     filled[bins.connection, slot] = True
     samples = np.bincount(bins.connection, bins.samples, count)

@@ -77,7 +77,8 @@ def contradicts(
 
     Progress fails where more than a turn of the counter lies between two samples, where a queue
     pair changed, and where a tool repeats one packet; a slope through two samples may be anything.
+    A count of nothing, where samples carry no rate, contradicts nothing.
     """
     noise = COUNT_SIGMAS / np.sqrt(np.maximum(samples, 1))
     far = np.abs(volume - counted) > noise * np.maximum(counted, 1)
-    return np.asarray(np.isfinite(volume) & far)
+    return np.asarray(np.isfinite(volume) & far & (counted > 0))
