@@ -48,10 +48,11 @@ def test_traffic_at_once_has_no_lead() -> None:
 
 
 def test_only_the_rows_of_the_link_count() -> None:
-    wires = [*link((0.1, 0.5), (0.25, 0.65)), Wire(0, 1, active=(0.9, 1.0)), Wire(0, 2), Wire(2, 1)]
+    wires = [*link((0.1, 0.5), (0.25, 0.65)), Wire(0, 1, active=(0.9, 1.0))]
+    wires += [Wire(u, v, active=(0.9, 1.0)) for u, v in ((0, 2), (2, 0), (1, 2), (2, 1))]
     flows = flows_of(wires)
     alone = flows_of(wires[:2])
-    assert lead(flows, np.array([0, 1, 3, 4]), 0, 1) == lead(alone, rows(alone), 0, 1)
+    assert lead(flows, np.array([0, 1, 3, 4, 5, 6]), 0, 1) == lead(alone, rows(alone), 0, 1)
 
 
 @pytest.mark.parametrize("samples", [2, 10, 100])

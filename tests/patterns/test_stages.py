@@ -78,6 +78,19 @@ def test_other_pipelines_are_not_read_together() -> None:
     assert [list(shape.members) for shape, _ in out] == [[1, 2, 3], [13, 12, 11]]
 
 
+@pytest.mark.parametrize(
+    "group_of",
+    [{1: 0, 13: 0}, {1: 0, 2: 1, 3: 0, 11: 0, 12: 1, 13: 0}, {}],
+    ids=["members without a group", "the same group at both ends", "no groups"],
+)
+def test_chains_whose_groups_do_not_name_a_direction_are_read_alone(
+    group_of: dict[int, int],
+) -> None:
+    out = orient([chain_of(pipeline([1, 2, 3])), chain_of(pipeline([13, 12, 11]))], group_of)
+    assert [list(shape.members) for shape, _ in out] == [[1, 2, 3], [13, 12, 11]]
+    assert min(claim.confidence for _, claim in out) > 0.9
+
+
 def test_the_lag_of_like_chains_is_shared() -> None:
     alike = [chain_of(pipeline([i, i + 10], samples=40)) for i in range(6)]
     together = lags(alike)
