@@ -74,6 +74,9 @@ def analyze(
     Exit code 0: done. 1: done, but under --strict something could not be read. 2: nothing could
     be done.
     """
+    from api.cli.kernels import find_place
+
+    find_place()
     from api.cli.analyze import run
 
     raise typer.Exit(run(captures, inventory, output, output_format, strict=strict))

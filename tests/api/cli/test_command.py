@@ -133,6 +133,22 @@ def test_text_where_the_locale_knows_ascii_only(real: Path) -> None:
     assert "→" in run.stdout.decode("utf-8")
 
 
+def test_a_service_without_a_home_or_a_folder_to_compile_into(tmp_path: Path) -> None:
+    capture = tmp_path / "noise.pcap"
+    capture.write_bytes(random_datagrams(1))
+    run = subprocess.run(
+        [sys.executable, "-m", "api", "analyze", str(capture)],
+        cwd=REPOSITORY,
+        env={**os.environ, "NUMBA_CACHE_DIR": "/proc/nowhere", "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0
+    assert run.stderr.startswith("ringscope: no folder to keep compiled code in (set NUMBA_CACHE_")
+    assert list(tmp_path.iterdir()) == [capture]
+
+
 def test_missing_capture(tmp_path: Path) -> None:
     run = ringscope("analyze", tmp_path / "no-such.pcap")
     assert run.returncode == 2
