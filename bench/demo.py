@@ -204,7 +204,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         made = capture(chosen.scenario, chosen.seed, chosen.level)
         return 0 if demonstrate(made, console) else 1
-    except (CaptureFailed, AnalysisFailed, InvalidDocument) as error:
+    except (CaptureFailed, AnalysisFailed, InvalidDocument, OSError) as error:
         console.print(f"✗ {error}", style="red")
         return 1
 
