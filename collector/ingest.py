@@ -29,6 +29,9 @@ from collector.sflow import Samples, Status
 # An exporter's clock may be wrong by a time zone or run from its own start; a stamp that differs
 # from the capture by more than this says nothing about when the packet passed.
 BELIEVED_NS: Final = 3_600 * 1_000_000_000
+# A collector whose clock was not yet set stamps 1970, and one such sample would stretch the window
+# over decades; nobody analyses captures that are this far apart as one.
+APART_NS: Final = 31 * 86_400 * 1_000_000_000
 _NAMELESS: Final = (Status.NOT_VERSION_5, Status.SHORT_HEADER, Status.BAD_ADDRESS_TYPE)
 
 
@@ -194,6 +197,16 @@ def _by_number(numbers: NDArray[np.int64]) -> tuple[list[int], list[int], list[i
     return values.tolist(), first.tolist(), counts.tolist()
 
 
+def _together(flows: FlowBatch) -> tuple[FlowBatch, int]:
+    """The samples near the median time, and how many are not."""
+    if not len(flows):
+        return flows, 0
+    time_ns = flows.time_ns.astype(np.float64)  # differences of int64 could overflow
+    near = np.abs(time_ns - np.median(time_ns)) <= APART_NS
+    apart = len(flows) - int(near.sum())
+    return (flows.take(near), apart) if apart else (flows, 0)
+
+
 def ingest(
     captures: Sequence[Path], on_progress: Callable[[int, int], None] | None = None
 ) -> Telemetry:
@@ -223,7 +236,8 @@ def ingest(
     -----
     A sample's time is the exporter's stamp (record 0:1043) where there is one that is near the
     datagram's arrival, else the arrival: then the sample was taken at the earliest when the
-    exporter sent its previous datagram, and never more than a second (its flush) before.
+    exporter sent its previous datagram, and never more than a second (its flush) before. Samples
+    more than `APART_NS` from the median time are counted, but not part of the window.
     """
     window = Ingest()
     flows: list[FlowBatch] = []
@@ -233,8 +247,12 @@ def ingest(
         pieces = window.add(batch, faults)
         flows.append(pieces[0])
         counters.append(pieces[1])
+    together, apart = _together(FlowBatch.concat(flows))
+    if apart:
+        reason = "a time more than 31 days from that of most samples: left out"
+        errors.append(DecodeError(None, None, None, reason, apart))
     return replace(
         window.telemetry(errors),
-        flows=FlowBatch.concat(flows),
+        flows=together,
         counters=CounterBatch.concat(counters),
     )

@@ -15,6 +15,7 @@ from tests.collector import encode as e
 
 START = e.EPOCH_NS
 MS = 1_000_000
+DAY = 86_400 * e.SECOND
 HEADER = e.raw_header(e.roce(e.bth(0x0A, 0x11, 7) + e.reth(64) + b"d" * 64))
 COUNTERS = e.counter_sample(e.record(1, e.GENERIC_COUNTERS.pack(3, *range(18))))
 
@@ -263,6 +264,19 @@ def test_a_file_given_twice_counts_once(tmp_path: Path) -> None:
     path = capture(tmp_path, [(n, e.datagram(flow(), sequence=n)) for n in range(200)])
     read = ingest([path, tmp_path / "." / path.name])
     assert (read.flow_samples, read.datagrams, read.lost_datagrams) == (200, 200, 0)
+
+
+def test_a_clock_not_yet_set_does_not_stretch_the_window(tmp_path: Path) -> None:
+    path = tmp_path / "a.pcap"
+    datagrams = [e.datagram(flow(sequence=n), sequence=n) for n in range(6)]
+    times = [e.SECOND, START, START + 30 * DAY, START + 62 * DAY, 4_102_444_800 * e.SECOND, START]
+    path.write_bytes(e.pcap((t, e.packet(d)) for t, d in zip(times, datagrams, strict=True)))
+    read = ingest([path])
+    assert read.flows.time_ns.tolist() == [START, START + 30 * DAY, START]
+    assert read.flow_samples == 6
+    (error,) = read.errors
+    assert (error.count, read.decode_errors) == (3, 3)
+    assert "more than 31 days" in error.reason
 
 
 def test_paths_that_lead_nowhere_are_errors(tmp_path: Path) -> None:
