@@ -1,0 +1,173 @@
+"""`read`: one window of a store, as if it had just been ingested."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from collector.errors import StoreError
+from collector.schema import (
+    I32,
+    CounterBatch,
+    DecodeError,
+    ExporterHealth,
+    FlowBatch,
+    Telemetry,
+    TimeBasis,
+)
+from collector.store.files import StoredFile, list_files
+from collector.store.reports import COUNTS, ERROR_SCHEMA, REPORT_SCHEMA, Reports
+from collector.store.rows import SCHEMAS, TIME, Batch, Exporter, ExporterNumbers, from_table
+
+_FIRST: Final = np.iinfo(np.int64).min
+_LAST: Final = np.iinfo(np.int64).max
+
+
+def read(directory: Path, start_ns: int | None = None, end_ns: int | None = None) -> Telemetry:
+    """Read the rows of a window; a writer may be at work meanwhile.
+
+    Parameters
+    ----------
+    directory
+        A store.
+    start_ns, end_ns
+        The window, ns since the epoch, without its end; None leaves a side open.
+
+    Returns
+    -------
+    Telemetry
+        Rows by slice of time, within one as they were appended. Counts that do not stand in rows
+        (datagrams, losses, errors) are those of the appended batches that reach into the window,
+        so they may stand for a little more than it. A file that cannot be read is one of
+        `errors`.
+
+    Raises
+    ------
+    StoreError
+        The directory is no store, or cannot be read.
+    """
+    if not (directory / "flows").is_dir():
+        raise StoreError(directory, "no store: it has no folder flows")
+    first = _FIRST if start_ns is None else max(start_ns, _FIRST)
+    last = _LAST if end_ns is None else min(end_ns - 1, _LAST)
+    window = _Window(directory, first, last)
+    reports = window.reports()
+    numbers = ExporterNumbers()
+    flows = FlowBatch.concat(window.batches("flows", FlowBatch, numbers))
+    counters = CounterBatch.concat(window.batches("counters", CounterBatch, numbers))
+    for error in window.errors:
+        reports.note(error)
+    # Those with rows by their number, then those that only sent datagrams.
+    known = (*numbers.exporters(), *(exporter for exporter in reports.counts if exporter))
+    health = _health(tuple(dict.fromkeys(known)), flows, reports)
+    errors = reports.decode_errors()
+    return Telemetry(
+        flows=flows,
+        counters=counters,
+        exporters=health,
+        errors=errors,
+        datagrams=sum(counts["datagrams"] for counts in reports.counts.values()),
+        flow_samples=len(flows),
+        counter_samples=sum(exporter.counter_samples for exporter in health),
+        lost_datagrams=sum(exporter.lost_datagrams for exporter in health),
+        decode_errors=sum(error.count for error in errors),
+    )
+
+
+class _Window:
+    """The files of a store that reach into a window."""
+
+    def __init__(self, directory: Path, first_ns: int, last_ns: int) -> None:
+        self._directory = directory
+        self._first_ns = first_ns
+        self._last_ns = last_ns
+        self.errors: list[DecodeError] = []
+
+    def batches(self, folder: str, kind: type[Batch], numbers: ExporterNumbers) -> list[Batch]:
+        """Rows of flows or counters within the window, file by file."""
+        found = []
+        for file, table in self._tables(folder, SCHEMAS[kind]):
+            batch = from_table(kind, table, numbers)
+            if file.first_ns < self._first_ns or file.last_ns > self._last_ns:
+                time_ns = batch.time_ns
+                batch = batch.take((time_ns >= self._first_ns) & (time_ns <= self._last_ns))
+            found.append(batch)
+        return found
+
+    def reports(self) -> Reports:
+        """Sums of all reports on batches that reach into the window."""
+        found = Reports()
+        tables = [
+            pa.concat_tables([schema.empty_table(), *(t for _, t in self._tables(kind, schema))])
+            for kind, schema in (("reports", REPORT_SCHEMA), ("errors", ERROR_SCHEMA))
+        ]
+        first, last = (pa.scalar(time, TIME) for time in (self._first_ns, self._last_ns))
+        reports, errors = (
+            table.filter((pc.field("first_ns") <= last) & (pc.field("time_ns") >= first))
+            for table in tables
+        )
+        found.add_tables(reports, errors)
+        return found
+
+    def _tables(self, kind: str, schema: pa.Schema) -> list[tuple[StoredFile, pa.Table]]:
+        found = []
+        for file in list_files(self._directory, kind):
+            if file.first_ns > self._last_ns or file.last_ns < self._first_ns:
+                continue
+            try:
+                with pq.ParquetFile(file.path) as parquet:
+                    if parquet.schema_arrow.equals(schema):
+                        found.append((file, parquet.read()))
+                    else:
+                        self._note(file.path, "written by another version: other columns")
+            except FileNotFoundError:  # removed for its age meanwhile
+                continue
+            except (OSError, pa.ArrowException) as error:
+                self._note(file.path, f"damaged: {str(error).splitlines()[0]}")
+        return found
+
+    def _note(self, path: Path, reason: str) -> None:
+        name = str(path).encode("utf-8", "backslashreplace").decode("utf-8")
+        self.errors.append(DecodeError(None, name, None, reason))
+
+
+def _health(
+    exporters: tuple[Exporter, ...], flows: FlowBatch, reports: Reports
+) -> tuple[ExporterHealth, ...]:
+    """What is known of each exporter: from the rows where they say it, else from the reports."""
+    samples = _tally(flows.exporter, len(exporters))
+    with_rate = _tally(flows.exporter[flows.sampling_rate > 0], len(exporters))
+    by_basis = [
+        _tally(flows.exporter[flows.time_basis == basis], len(exporters)) for basis in TimeBasis
+    ]
+    found = []
+    for number, exporter in enumerate(exporters):
+        agent, sub_agent, protocol = exporter
+        told = reports.counts.get(exporter, Counter())
+        counts = {name: told[name] for name in COUNTS} | {"flow_samples": int(samples[number])}
+        # The basis of most rows; where two are equal, or there are none, the worse.
+        basis = max(TimeBasis, key=lambda b: (by_basis[b][number], b))
+        state = "ok" if with_rate[number] else "rate_unknown"
+        found.append(
+            ExporterHealth(
+                agent=agent,
+                sub_agent=sub_agent,
+                protocol=protocol,
+                sampling_rates=tuple(sorted(reports.rates.get(exporter, ()))),
+                time_basis=basis,
+                state=state if samples[number] else "counters_only",
+                **counts,
+            )
+        )
+    return tuple(found)
+
+
+def _tally(number: I32, size: int) -> NDArray[np.intp]:
+    return np.bincount(number, minlength=size)
