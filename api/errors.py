@@ -3,6 +3,7 @@
 ApiError
 ├── NothingToAnalyze     no capture held a single datagram
 ├── OutputFailed         the result could not be written
+├── SendFailed           datagrams could not be sent to where they were wanted
 └── ContractViolation    a document is not what the schema says
 """
 
@@ -19,6 +20,10 @@ class NothingToAnalyze(ApiError):
 
 class OutputFailed(ApiError):
     """The result could not be written; no partial output exists."""
+
+
+class SendFailed(ApiError):
+    """Datagrams could not be sent to the address given."""
 
 
 class ContractViolation(ApiError):

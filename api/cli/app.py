@@ -80,3 +80,36 @@ def analyze(
     from api.cli.analyze import run
 
     raise typer.Exit(run(captures, inventory, output, output_format, strict=strict))
+
+
+@app.command()
+def replay(
+    captures: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="CAPTURE...",
+            help="pcap or pcapng, also gzip, holding sFlow datagrams; sent one after another.",
+        ),
+    ],
+    to: Annotated[
+        str, typer.Option(help="Where to send; IPv6 as [::1]:6343.", metavar="HOST:PORT")
+    ],
+    speed: Annotated[
+        float,
+        typer.Option(help="Above 1 faster; other than 1 needs exporter timestamps (0:1043)."),
+    ] = 1.0,
+    keep_time: Annotated[
+        bool,
+        typer.Option("--keep-time", help="Leave exporter timestamps; else they are moved to now."),
+    ] = False,
+) -> None:
+    """Send the datagrams of captures again, as far apart as they came.
+
+    Exit code 0: done. 2: nothing could be done, or not to the end.
+    """
+    from api.cli.kernels import find_place
+
+    find_place()
+    from api.cli.replay import run
+
+    raise typer.Exit(run(captures, to, speed, keep_time=keep_time))
