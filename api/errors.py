@@ -3,6 +3,7 @@
 ApiError
 ├── NothingToAnalyze     no capture held a single datagram
 ├── OutputFailed         the result could not be written
+├── QueryFailed          a query that cannot be answered
 ├── SendFailed           datagrams could not be sent to where they were wanted
 └── ContractViolation    a document is not what the schema says
 """
@@ -24,6 +25,10 @@ class OutputFailed(ApiError):
 
 class SendFailed(ApiError):
     """Datagrams could not be sent to the address given."""
+
+
+class QueryFailed(ApiError):
+    """A query of the store is no SELECT, has a fault, or needs more than it may have."""
 
 
 class ContractViolation(ApiError):

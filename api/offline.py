@@ -1,4 +1,4 @@
-"""Analyse captures in one go: files in, one window's analysis out."""
+"""Analyse one window in one go: captures, or a store, in; its analysis out."""
 
 from __future__ import annotations
 
@@ -47,4 +47,39 @@ def analyze(
         names = ", ".join(str(path) for path in captures)
         reasons = "".join(f"; {error.reason}" for error in telemetry.errors)
         raise NothingToAnalyze(f"{names}: no telemetry datagrams found{reasons}")
+    return analyse_window(telemetry, known), telemetry
+
+
+def analyze_stored(
+    directory: Path,
+    start_ns: int | None = None,
+    end_ns: int | None = None,
+    inventory: Path | None = None,
+) -> tuple[Analysis, Telemetry]:
+    """Analyse a window of a store.
+
+    Parameters
+    ----------
+    directory
+        A store; it may be written meanwhile.
+    start_ns, end_ns
+        The window in ns since the epoch, without its end; None leaves a side open.
+    inventory
+        As for `analyze`.
+
+    Raises
+    ------
+    NothingToAnalyze
+        If the store holds no sample of that time.
+    collector.errors.CollectorError
+        If the directory is no store, or the inventory cannot be read.
+    """
+    from collector.store import read
+    from patterns.analyse import analyse_window
+
+    known = Inventory() if inventory is None else read_inventory(inventory)
+    telemetry = read(directory, start_ns, end_ns)
+    if not len(telemetry.flows) and not len(telemetry.counters):
+        reasons = "".join(f"; {error.file}: {error.reason}" for error in telemetry.errors)
+        raise NothingToAnalyze(f"{directory}: no samples of that time{reasons}")
     return analyse_window(telemetry, known), telemetry

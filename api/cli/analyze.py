@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +15,7 @@ from api.cli.exit import DONE, NOT_ALL_READ, exit_code_of, say_errors
 from api.cli.output import write_whole
 from api.cli.progress import progress_bar
 from api.contract import to_contract
-from api.offline import analyze
+from api.offline import analyze, analyze_stored
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +28,15 @@ _BY_SUFFIX: Final = {".json": Format.JSON, ".html": Format.HTML, ".txt": Format.
 _PLAIN_WIDTH: Final = 100
 
 
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A window of a store; times in ns since the epoch, None leaves a side open."""
+
+    directory: Path
+    start_ns: int | None
+    end_ns: int | None
+
+
 def run(
     captures: Sequence[Path],
     inventory: Path | None,
@@ -34,8 +44,9 @@ def run(
     output_format: Format | None,
     *,
     strict: bool,
+    stored: Stored | None = None,
 ) -> int:
-    """Analyse captures and write the result.
+    """Analyse captures, or else what is stored, and write the result.
 
     Returns
     -------
@@ -45,8 +56,13 @@ def run(
     """
 
     def work() -> int:
-        with progress_bar() as on_progress:
-            analysis, telemetry = analyze(captures, inventory, on_progress)
+        if stored is None:
+            with progress_bar() as on_progress:
+                analysis, telemetry = analyze(captures, inventory, on_progress)
+        else:
+            analysis, telemetry = analyze_stored(
+                stored.directory, stored.start_ns, stored.end_ns, inventory
+            )
         chosen = output_format or _default_format(output)
         write_whole(_render(analysis, telemetry, chosen, output), output)
         say_errors(telemetry.errors, "are listed in the json result")

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from api.cli.times import time_ns
+
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
@@ -24,12 +26,27 @@ class Format(StrEnum):
     HTML = "html"
 
 
+class RowFormat(StrEnum):
+    """How the rows of a query are written."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
 def _print_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
         typer.echo(f"ringscope {version('ringscope')}")
         raise typer.Exit
+
+
+def _time_ns(text: str) -> int:
+    try:
+        return time_ns(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 @app.callback()
@@ -45,12 +62,24 @@ def _options(
 @app.command()
 def analyze(
     captures: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
             metavar="CAPTURE...",
             help="pcap or pcapng, also gzip, holding sFlow datagrams; several make one window.",
         ),
-    ],
+    ] = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(help="Instead of captures: a directory that samples are kept in."),
+    ] = None,
+    start_ns: Annotated[
+        int | None,
+        typer.Option("--from", parser=_time_ns, metavar="TIME", help="Leave out what is before."),
+    ] = None,
+    end_ns: Annotated[
+        int | None,
+        typer.Option("--to", parser=_time_ns, metavar="TIME", help="Leave out what is not before."),
+    ] = None,
     inventory: Annotated[
         Path | None,
         typer.Option(help="TOML file that names hosts, NICs, switches and storage."),
@@ -69,17 +98,26 @@ def analyze(
         bool, typer.Option("--strict", help="Exit with 1 if anything could not be read.")
     ] = False,
 ) -> None:
-    """Recognise the jobs in captures of switch telemetry.
+    """Recognise the jobs in captures of switch telemetry, or in a window of a store.
+
+    TIME is RFC 3339, as 2026-11-29T12:00:00Z.
 
     Exit code 0: done. 1: done, but under --strict something could not be read. 2: nothing could
     be done.
     """
+    if bool(captures) == (store is not None):
+        raise typer.BadParameter("either captures or --store is wanted")
+    if store is None and (start_ns is not None or end_ns is not None):
+        raise typer.BadParameter("--from and --to choose a window of a --store")
     from api.cli.kernels import find_place
 
     find_place()
-    from api.cli.analyze import run
+    from api.cli.analyze import Stored, run
 
-    raise typer.Exit(run(captures, inventory, output, output_format, strict=strict))
+    stored = None if store is None else Stored(store, start_ns, end_ns)
+    raise typer.Exit(
+        run(captures or [], inventory, output, output_format, strict=strict, stored=stored)
+    )
 
 
 @app.command()
@@ -113,3 +151,32 @@ def replay(
     from api.cli.replay import run
 
     raise typer.Exit(run(captures, to, speed, keep_time=keep_time))
+
+
+@app.command()
+def query(
+    sql: Annotated[
+        str,
+        typer.Argument(
+            metavar="SQL",
+            help="One SELECT, in DuckDB's dialect; 'DESCRIBE flows' names the columns.",
+        ),
+    ],
+    store: Annotated[
+        Path, typer.Option(help="The store: a directory that samples are kept in.", metavar="DIR")
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="An array of objects.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Comma-separated, with a header.")] = False,
+) -> None:
+    """Ask the views flows and counters of a store.
+
+    A table on a terminal and json elsewhere, if neither is chosen. Reads that store and nothing
+    else. Exit code 0: done. 2: the query cannot be answered.
+    """
+    if as_json and as_csv:
+        raise typer.BadParameter("--json and --csv exclude each other")
+    from api.cli.query import run
+
+    raise typer.Exit(
+        run(sql, store, RowFormat.JSON if as_json else RowFormat.CSV if as_csv else None)
+    )

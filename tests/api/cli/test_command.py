@@ -15,6 +15,9 @@ from pathlib import Path
 import pytest
 
 from api.contract import validate
+from collector.ingest import ingest
+from collector.store import Store
+from tests.collector.store import made
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 
@@ -65,7 +68,8 @@ def test_help_loads_nothing_heavy() -> None:
         check=True,
     )
     loaded = {line.rsplit("|", 1)[-1].strip() for line in run.stderr.splitlines()}
-    heavy = ("numpy", "numba", "scipy", "networkx", "jinja2", "jsonschema", "collector", "patterns")
+    heavy = {"numpy", "numba", "scipy", "networkx", "jinja2", "jsonschema", "pyarrow", "duckdb"}
+    heavy |= {"collector", "patterns"}
     assert "api.cli.app" in loaded
     assert loaded.isdisjoint(heavy)
 
@@ -238,3 +242,45 @@ def test_page_of_a_real_capture(real: Path, tmp_path: Path) -> None:
     )
     assert (run.returncode, run.stderr) == (0, "")
     assert "n0 → n1 → n2 → n3 → n4 → n5 → n6 → n7 → (n0)" in output.read_text()
+
+
+def test_a_store_is_analysed_as_its_capture(real: Path, tmp_path: Path) -> None:
+    capture = real / "mpi-ring" / "capture.pcap"
+    options = ("--inventory", real / "mpi-ring" / "inventory.toml", "--format", "json")
+    with Store(tmp_path) as store:
+        store.append(ingest([capture]))
+    of_store = ringscope("analyze", "--store", tmp_path, *options)
+    assert (of_store.returncode, of_store.stderr) == (0, "")
+    of_capture = ringscope("analyze", capture, *options)
+    assert json.loads(of_store.stdout) == json.loads(of_capture.stdout)
+
+    window = ("--from", "2026-11-29T12:21:00Z", "--to", "2026-11-29T12:21:10Z")
+    part = json.loads(ringscope("analyze", "--store", tmp_path, *window, *options).stdout)
+    whole = json.loads(of_capture.stdout)
+    assert 0 < part["telemetry"]["flow_samples"] < whole["telemetry"]["flow_samples"] / 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((), "either captures or --store"),
+        (("a.pcap", "--store", "x"), "either captures or --store"),
+        (("a.pcap", "--from", "2026-11-29"), "--from and --to choose a window"),
+        (("--store", "x", "--to", "noon"), "'noon' is no time"),
+        (("--store", "no-such"), "no-such: no store"),
+    ],
+)
+def test_windows_that_cannot_be_meant(arguments: tuple[str, ...], says: str) -> None:
+    run = ringscope("analyze", *arguments)
+    assert run.returncode == 2
+    assert says in run.stderr
+
+
+def test_query(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        store.append(made.numbered(0, 3))
+    sql = "SELECT agent, count(*) AS n FROM flows GROUP BY agent"
+    run = ringscope("query", sql, "--store", tmp_path, "--csv")
+    assert (run.returncode, run.stdout, run.stderr) == (0, "agent,n\n10.255.0.1,3\n", "")
+    both = ringscope("query", sql, "--store", tmp_path, "--csv", "--json")
+    assert (both.returncode, "exclude each other" in both.stderr) == (2, True)

@@ -1,0 +1,178 @@
+"""SQL over a store: views of its rows for people, and no way to anything else of the machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from duckdb.func import ARROW
+
+from api.errors import QueryFailed
+from collector.addresses import distinct
+from collector.errors import StoreError
+from collector.schema import (
+    ABSENT_U8,
+    ABSENT_U16,
+    ABSENT_U32,
+    CounterBatch,
+    FlowBatch,
+    HeaderState,
+    PortState,
+    TimeBasis,
+    Transport,
+)
+from collector.store.files import list_files
+from collector.store.rows import SCHEMAS
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
+
+# A query may be asked beside a running service: it gets a part of a machine, and says so when that
+# is too little.
+_MEMORY: Final = "1GiB"
+_THREADS: Final = 2
+
+_NAMES: Final[dict[str, type[IntEnum]]] = {
+    "time_basis": TimeBasis,
+    "input_state": PortState,
+    "output_state": PortState,
+    "transport": Transport,
+    "header_state": HeaderState,
+}
+_ABSENT: Final = {
+    "sampling_rate": 0,
+    "src_port": 0,
+    "dst_port": 0,
+    "opcode": ABSENT_U8,
+    "syndrome": ABSENT_U8,
+    "vlan": ABSENT_U16,
+} | dict.fromkeys(
+    ("vni", "dest_qp", "seq", "ack_seq", "msn", "message_bytes", "immediate"), ABSENT_U32
+)
+_WORDS: Final = {"direction": ("unknown", "received", "sent")}
+
+
+@contextmanager
+def ask(directory: Path, sql: str) -> Iterator[DuckDBPyRelation]:
+    """The answer to one SELECT over the views `flows` and `counters` of a store.
+
+    Parameters
+    ----------
+    directory
+        A store; it may be written meanwhile, and the answer is of the files there at the start.
+    sql
+        DuckDB's dialect. Columns are those of `collector.schema`, but: times are timestamps (UTC)
+        without ``_ns`` in their name, addresses and enumerations are text, ``exporter`` is
+        ``agent``, ``sub_agent`` and ``exporter_protocol``, and what is absent is NULL.
+
+    Yields
+    ------
+    DuckDBPyRelation
+        Not yet computed.
+
+    Raises
+    ------
+    QueryFailed
+        DuckDB does not accept or cannot answer it (also while the answer is read inside the
+        block), or it is no single SELECT.
+    collector.errors.StoreError
+        The directory is no store.
+    """
+    if not (directory / "flows").is_dir():
+        raise StoreError(directory, "no store: it has no folder flows")
+    try:
+        with duckdb.connect(":memory:") as connection:
+            _bind(connection, Path(os.path.realpath(directory)))
+            statements = connection.extract_statements(sql)
+            if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
+                raise QueryFailed("one statement that reads is wanted, as SELECT ... FROM flows")
+            yield connection.sql(sql)
+    except duckdb.Error as error:
+        raise QueryFailed(str(error)) from error
+
+
+def _bind(connection: DuckDBPyConnection, directory: Path) -> None:
+    """Make the views, then shut the door: no other file, no extension, no setting to change."""
+    connection.create_function(
+        "ipv6_text",
+        _ipv6_text,
+        [duckdb.sqltype("UBIGINT"), duckdb.sqltype("UBIGINT")],
+        duckdb.sqltype("VARCHAR"),
+        type=ARROW,
+    )
+    allowed: list[str] = []
+    for view, schema in (("flows", SCHEMAS[FlowBatch]), ("counters", SCHEMAS[CounterBatch])):
+        paths = [str(file.path) for file in list_files(directory, view)]
+        source = f"read_parquet([{', '.join(map(_quoted, paths))}])"
+        if not paths:
+            source = f"{view}_of_none"
+            connection.register(source, schema.empty_table())
+        connection.execute(f"CREATE VIEW {view} AS SELECT {_columns(schema)} FROM {source}")
+        allowed += paths
+    for setting, value in (
+        ("memory_limit", _quoted(_MEMORY)),
+        ("threads", str(_THREADS)),
+        ("temp_directory", "''"),  # nothing is written, also not what does not fit into memory
+        ("TimeZone", "'UTC'"),
+        ("autoinstall_known_extensions", "false"),
+        ("autoload_known_extensions", "false"),
+        ("python_enable_replacements", "false"),  # variables of this program are no tables
+        ("allowed_paths", f"[{', '.join(map(_quoted, allowed))}]"),
+        ("enable_external_access", "false"),
+        ("lock_configuration", "true"),
+    ):
+        connection.execute(f"SET {setting} = {value}")
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _columns(schema: pa.Schema) -> str:
+    """What a view selects from the files of a schema."""
+    selected = []
+    for name in schema.names:
+        if name.endswith("_lo"):
+            continue  # goes with its upper half
+        if name.endswith("_hi"):
+            column = name.removesuffix("_hi")
+            expression = _address(name, f"{column}_lo")
+        elif name == "exporter":
+            selected.append("split_part(exporter, ' ', 1) AS agent")
+            selected.append("split_part(exporter, ' ', 2)::UINTEGER AS sub_agent")
+            column, expression = "exporter_protocol", "split_part(exporter, ' ', 3)"
+        elif name in _NAMES or name in _WORDS:
+            column = name
+            words = _WORDS.get(name) or [member.name.lower() for member in _NAMES[name]]
+            expression = f"([{', '.join(map(_quoted, words))}])[{name}::INTEGER + 1]"
+        elif name in _ABSENT:
+            column, expression = name, f"nullif({name}, {_ABSENT[name]})"
+        else:
+            column, expression = name.removesuffix("_ns"), name
+        selected.append(f'{expression} AS "{column}"')
+    return ", ".join(selected)
+
+
+def _address(hi: str, lo: str) -> str:
+    """An address as text; IPv4, the common one, without a call back into Python."""
+    octets = ", ".join(f"({lo} >> {shift}) & 255" for shift in (24, 16, 8, 0))
+    return (
+        f"CASE WHEN {hi} = 0 AND {lo} = 0 THEN NULL"
+        f" WHEN {hi} = 0 AND {lo} >> 32 = 65535 THEN concat_ws('.', {octets})"
+        f" ELSE ipv6_text({hi}, {lo}) END"
+    )
+
+
+def _ipv6_text(hi: pa.ChunkedArray, lo: pa.ChunkedArray) -> pa.Array:
+    """Addresses as RFC 5952 texts, for DuckDB."""
+    texts, which = distinct(
+        np.asarray(hi.to_numpy(), np.uint64), np.asarray(lo.to_numpy(), np.uint64)
+    )
+    return pa.array(texts, pa.string()).take(pa.array(which))
