@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import os
 import socket
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
@@ -15,6 +17,14 @@ from api.cli.progress import progress_bar
 from api.errors import SendFailed
 from collector.mmsg import MessageWriter
 from collector.replay import Departures, Replay
+
+# What a connected socket is told, now or by ICMP of datagrams sent before.
+_UNREACHABLE: Final = {
+    errno.ECONNREFUSED: "nobody listens there",
+    errno.EHOSTDOWN: "the host is down",
+    errno.EHOSTUNREACH: "no route to the host",
+    errno.ENETUNREACH: "no route to its network",
+}
 
 
 class Clock:
@@ -46,8 +56,8 @@ class Sender:
     ----------
     sent
         Datagrams sent.
-    refused
-        How often the other end said that nobody listens there.
+    unreachable
+        How often the network said that what was sent did not get there.
     """
 
     def __init__(self, connection: socket.socket, clock: Clock) -> None:
@@ -55,7 +65,7 @@ class Sender:
         self._writer = MessageWriter(connection)
         self._clock = clock
         self.sent = 0
-        self.refused = 0
+        self.unreachable = 0
 
     def send(self, departures: Departures) -> None:
         """Send all of them; returns when the last has left.
@@ -63,7 +73,7 @@ class Sender:
         Raises
         ------
         OSError
-            The system would not send; for ECONNREFUSED only if nothing was ever listening.
+            The system would not send, or nothing was ever there to receive.
         """
         at, end = 0, len(departures.due_ns)
         while at < end:
@@ -72,24 +82,25 @@ class Sender:
             if ready <= at:
                 self._clock.sleep_until(int(departures.due_ns[at]))
                 continue
-            chunk = slice(at, ready)
+            # The first goes alone: only of the last of a chunk is it told whether it bounced.
+            chunk = slice(at, ready if self.sent else at + 1)
             try:
                 count = self._writer.write(
                     departures.buffer, departures.offset[chunk], departures.length[chunk]
                 )
-            except ConnectionRefusedError:  # of an earlier chunk; nothing was sent this time
-                self._count_refusal()
-                continue
-            at += count
+                fault = self._connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+                at += count
+            except OSError as error:
+                if error.errno not in _UNREACHABLE:
+                    raise
+                count, fault = 0, error.errno
+                at += 1  # it is lost, as it would be on the wire
             # A collector that restarts must find us still sending, as it finds a switch.
-            if self._connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-                self._count_refusal()
+            if fault:
+                if not self.sent:
+                    raise OSError(fault, _UNREACHABLE.get(fault, os.strerror(fault)))
+                self.unreachable += 1
             self.sent += count
-
-    def _count_refusal(self) -> None:
-        if not self.sent:
-            raise ConnectionRefusedError(errno.ECONNREFUSED, "nobody listens there")
-        self.refused += 1
 
 
 def run(captures: Sequence[Path], to: str, speed: float, *, keep_time: bool) -> int:
@@ -120,8 +131,8 @@ def run(captures: Sequence[Path], to: str, speed: float, *, keep_time: bool) -> 
                     except OSError as error:
                         raise SendFailed(f"{to}: {error.strerror or error}") from error
         say_errors(replay.errors, "are not shown")
-        if sender.refused:
-            say(f"{to}: {sender.refused} times nobody was listening")
+        if sender.unreachable:
+            say(f"{to}: could not be reached {sender.unreachable} times: not everything arrived")
         say(f"{to}: datagrams sent: {sender.sent}")
         return DONE
 

@@ -18,11 +18,14 @@ import pytest
 from api.cli import replay as command
 from api.cli.replay import Clock, Sender
 from collector.ingest import Ingest, ingest
+from collector.mmsg import MessageWriter
 from collector.packets import Faults
 from collector.replay import Departures, Replay
 from collector.schema import (
     COLUMNS,
     COUNTER_COLUMNS,
+    I64,
+    U8,
     CounterBatch,
     FlowBatch,
     Telemetry,
@@ -249,9 +252,12 @@ def unused_port() -> int:
         return int(taken.getsockname()[1])
 
 
-def test_nobody_listens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("at_ms", [[0], [0, 0, 0], [0, 1, 2]])
+def test_nobody_listens(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], at_ms: list[int]
+) -> None:
     to = f"127.0.0.1:{unused_port()}"
-    assert command.run([small(tmp_path, [0, 1, 2])], to, 1, keep_time=False) == 2
+    assert command.run([small(tmp_path, at_ms)], to, 1, keep_time=False) == 2
     assert capsys.readouterr().err == f"ringscope: {to}: nobody listens there\n"
 
 
@@ -274,7 +280,7 @@ def test_a_collector_that_restarts_finds_us_still_sending() -> None:
         sender.send(one_byte_each(4, due_ns=0))
         first.stop()
         sender.send(one_byte_each(3, due_ns=0))
-        assert sender.refused > 0
+        assert sender.unreachable > 0
         second = UdpReceiver("127.0.0.1", first.port)
         second.start()
         sender.send(one_byte_each(5, due_ns=0))
@@ -283,19 +289,56 @@ def test_a_collector_that_restarts_finds_us_still_sending() -> None:
     assert [sum(map(len, receiver)) for receiver in (first, second)] == [4, 5]
 
 
-def test_a_fault_of_the_network_is_told(
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        (errno.ENETUNREACH, "no route to its network"),
+        (errno.EPERM, "Operation not permitted"),
+    ],
+)
+def test_a_network_that_never_worked(
+    tmp_path: Path,
+    receiver: UdpReceiver,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    code: int,
+    says: str,
+) -> None:
+    def fail(*_: object) -> int:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("collector.mmsg.MessageWriter.write", fail)
+    to = f"127.0.0.1:{receiver.port}"
+    assert command.run([small(tmp_path, [0])], to, 1, keep_time=False) == 2
+    assert capsys.readouterr().err == f"ringscope: {to}: {says}\n"
+
+
+def test_a_network_that_fails_for_a_while(
     tmp_path: Path,
     receiver: UdpReceiver,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def fail(*_: object) -> int:
-        raise OSError(errno.ENETUNREACH, "Network is unreachable")
+    """The second and third datagram have no route; the fourth has one again."""
+    write = MessageWriter.write
+    calls: list[int] = []
 
-    monkeypatch.setattr("collector.mmsg.MessageWriter.write", fail)
+    def falter(writer: MessageWriter, buffer: U8, offset: I64, length: I64) -> int:
+        calls.append(len(offset))
+        if len(calls) in (2, 3):
+            raise OSError(errno.EHOSTUNREACH, "No route to host")
+        return write(writer, buffer, offset[:1], length[:1])
+
+    monkeypatch.setattr("collector.mmsg.MessageWriter.write", falter)
     to = f"127.0.0.1:{receiver.port}"
-    assert command.run([small(tmp_path, [0])], to, 1, keep_time=False) == 2
-    assert capsys.readouterr().err == f"ringscope: {to}: Network is unreachable\n"
+    assert command.run([small(tmp_path, [0, 0, 0, 0])], to, 1, keep_time=False) == 0
+    assert capsys.readouterr().err == (
+        f"ringscope: {to}: could not be reached 2 times: not everything arrived\n"
+        f"ringscope: {to}: datagrams sent: 2\n"
+    )
+    assert calls == [1, 3, 2, 1]
+    (exporter,) = read_all(receiver).exporters
+    assert (exporter.datagrams, exporter.lost_datagrams) == (2, 2)
 
 
 def test_what_could_not_be_read_is_said(
