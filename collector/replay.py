@@ -18,7 +18,7 @@ from collector.schema import I64, U8, DecodeError
 from collector.sflow import Sampled
 
 # Small, so that the first datagram leaves soon and progress is told often.
-_BLOCK_BYTES: Final = 1 << 18
+_BLOCK_BYTES: Final = 1 << 16
 _MOST_SPEED: Final = 1_000.0
 
 
