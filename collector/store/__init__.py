@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collector.store.reader import read
 from collector.store.settings import StoreSettings
+from collector.store.since import since
 from collector.store.writer import Store, StoreStatus
 
-__all__ = ["Store", "StoreSettings", "StoreStatus", "read"]
+__all__ = ["Store", "StoreSettings", "StoreStatus", "read", "since"]

@@ -41,7 +41,7 @@ class Clock:
         return self.now_s
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(
     batches=st.lists(st.tuples(st.lists(TIMES, max_size=12), st.booleans()), max_size=5),
     slice_s=st.integers(1, 100_000),
