@@ -15,6 +15,7 @@ from collector.addresses import to_text
 from collector.errors import ListenError
 from collector.ingest import Ingest
 from collector.link import DatagramBatch
+from collector.mmsg import MOST_DATAGRAMS
 from collector.packets import Faults
 from collector.udp import UdpReceiver
 from tests.collector import encode as e
@@ -99,7 +100,7 @@ def test_nothing_happens_before_the_start() -> None:
 
 def test_stopping_takes_what_the_kernel_holds_and_ends_the_iteration(make: Make) -> None:
     receiver = make()
-    sent = [b"%d" % number for number in range(600)]
+    sent = [b"%d" % number for number in range(MOST_DATAGRAMS + 44)]
     send(receiver, sent)
     receiver.stop()
     receiver.stop()
@@ -170,6 +171,8 @@ def test_random_bytes_do_not_stop_it(make: Make) -> None:
     noise += [good[: draw.randrange(len(good))] for _ in range(100)]
     for at in range(0, len(noise), 50):
         send(receiver, noise[at : at + 50])
+        while receiver.reception().datagrams < at + 50:  # or a small buffer would overflow
+            pass
     send(receiver, [good])
     while rows == 0:
         flows, _ = ingest.add(next_batch(receiver), faults)
