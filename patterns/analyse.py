@@ -54,12 +54,13 @@ def _unassigned(
     progress: Progress, volumes: Volumes, traffic: NDArray[np.uint8], jobs: list[JobResult]
 ) -> Unassigned:
     """Bytes of the connections that no job holds, by class."""
-    of_job = {name for job in jobs for name in job.endpoints}
+    job_of = {name: i for i, job in enumerate(jobs) for name in job.endpoints}
     names = progress.endpoints.names
-    member = np.array([name in of_job for name in names], np.bool_)
+    member = np.array([job_of.get(name, -1) for name in names], np.int64)
     connections = progress.connections
     plain = (traffic == Traffic.CANDIDATE) | (traffic == Traffic.CONTROL)
-    held = plain & member[connections.src] & member[connections.dst]
+    source, target = member[connections.src], member[connections.dst]
+    held = plain & (source >= 0) & (source == target)
     volume = volumes.bytes
     label = np.where(
         traffic == Traffic.STORAGE,
@@ -76,6 +77,6 @@ def _unassigned(
     )
     return Unassigned(
         bytes=float(volume[~held].sum()),
-        endpoints=tuple(n for n in outside if n not in of_job),
+        endpoints=tuple(n for n in outside if n not in job_of),
         by_class={name: value for name, value in by_class.items() if value > 0},
     )

@@ -23,7 +23,7 @@ def find(graph: nx.DiGraph[int]) -> Shape | None:
         return None
     n, links = undirected.number_of_nodes(), undirected.number_of_edges()
     degrees = [d for _, d in undirected.degree]
-    if max(degrees) > 2:
+    if max(degrees) > 2 or not nx.is_connected(undirected):
         return None
     variant = None
     path = undirected

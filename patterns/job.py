@@ -22,6 +22,7 @@ from reconstruct.jobs import Candidate
 from reconstruct.volumes import Volumes
 
 FULL: Final = 0.9  # of the path MTU: a data packet, not the few bytes of a marker
+FIRM_RHYTHM: Final = 0.5  # split-half reliability from which rails of a job find each other
 EXPLAINED: Final = 0.5  # of a candidate's bytes must lie in groups, or its rhythm is no job
 
 
@@ -62,7 +63,9 @@ def analyse_job(
     samples = int(flows.samples.sum())
     endpoints = tuple(progress.endpoints.names[e] for e in candidate.endpoints)
     hosts = [host_of.get(int(e), progress.endpoints.names[e]) for e in candidate.endpoints]
-    together = _endpoints_claim(candidate, found, samples)
+    known = any(int(e) in host_of for e in candidate.endpoints)
+    together = _endpoints_claim(candidate, found, samples, known=known)
+    sizes = parallelism(found, layout)
     return JobResult(
         id=name,
         name=None,
@@ -78,7 +81,8 @@ def analyse_job(
             "endpoints": together,
             "period": period_claim(candidate.period, iterations, samples, candidate.known_ns),
         },
-        parallelism=parallelism(found, layout),
+        # Sizes of a part would not be the job's.
+        parallelism=replace(sizes, confidence=min(sizes.confidence, together.confidence)),
         groups=groups,
         ranks=_ranks(endpoints, hosts, groups),
         edges=_edges(progress, volumes, candidate),
@@ -139,12 +143,22 @@ def _layout(
     )
 
 
-def _endpoints_claim(candidate: Candidate, found: list[Found], samples: int) -> Claim:
+def _endpoints_claim(
+    candidate: Candidate, found: list[Found], samples: int, *, known: bool
+) -> Claim:
+    """How sure it is that these endpoints, all of them and no other, are one job.
+
+    `known` says whether the hosts of its endpoints are.
+    """
     basis = "endpoints that talk to each other"
     ceiling = 0.98
     if candidate.components > 1:
         basis = f"{candidate.components} parts of one rhythm, likeness {candidate.rhythm:.2f}"
         ceiling = 0.6 + 0.38 * min(1.0, candidate.rhythm / 0.8)
+    elif candidate.reliable < FIRM_RHYTHM and not known:
+        # Without hosts, only rhythm joins the rails of a job, and this one is too faint for that.
+        ceiling = 0.6
+        basis += "; too few samples to say whether others keep the same rhythm"
     inside = {v for f in found for v in f.shape.members}
     if len(inside) < len(candidate.endpoints):
         ceiling = min(ceiling, 0.8)

@@ -13,7 +13,7 @@ from patterns.claim import claim
 from patterns.result import Claim, Iteration
 from reconstruct.period import Period
 
-FULL_SIGMAS: Final = 15.0  # above noise, at which a rhythm is beyond doubt
+FULL_SIGMAS: Final = 12.0  # above noise, at which a rhythm is beyond doubt
 RIVAL: Final = 0.75  # a shorter lag that looks this much alike makes a multiple likely
 SURE_ERROR: Final = 0.003  # relative error of the median, up to which a period is called right
 MEDIAN_COST: Final = 1.2533  # standard error of a median over that of a mean, normal values

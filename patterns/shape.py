@@ -52,8 +52,8 @@ class Shape:
 
 
 def mutual(graph: nx.DiGraph[int]) -> nx.Graph[int] | None:
-    """The undirected graph, or None where an edge runs one way only."""
-    if any(not graph.has_edge(v, u) for u, v in graph.edges):
+    """The undirected graph, or None where an edge runs one way only or to itself."""
+    if any(u == v or not graph.has_edge(v, u) for u, v in graph.edges):
         return None
     return graph.to_undirected()
 

@@ -253,7 +253,7 @@ def longest_pause(signal: Pulse, turns_ns: NDArray[np.int64]) -> tuple[float, fl
 def _crude_ends(
     signal: Pulse, turns_ns: NDArray[np.int64], pause: tuple[float, float]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Last sample before the widest gap near each turn's pause, and the middle of that gap."""
+    """Last sample before the gap that covers most of each turn's pause, and that gap's middle."""
     middle = (pause[0] + pause[1]) / 2
     reach = max(0.06, (pause[1] - pause[0]) / 2 + 0.04)
     found: dict[int, int] = {}
@@ -269,8 +269,10 @@ def _crude_ends(
         if a == 0 or b == len(signal.time_ns):
             continue
         around = signal.time_ns[a - 1 : b + 1]
-        widest = int(np.diff(around).argmax())
-        found[int(around[widest])] = int(around[widest] + around[widest + 1]) // 2
+        begin, end = start + pause[0] * length, start + pause[1] * length
+        covered = np.minimum(around[1:], end) - np.maximum(around[:-1], begin)
+        best = int(covered.argmax())
+        found[int(around[best])] = int(around[best] + around[best + 1]) // 2
     moments = sorted(found)
     return np.array(moments, np.int64), np.array([found[m] for m in moments], np.int64)
 

@@ -7,6 +7,7 @@ isomorphism is the node order. Source: NCCL 2.30 src/graph/trees.cc; rule for th
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from itertools import islice
 from typing import Final
@@ -112,12 +113,13 @@ def find_double(undirected: nx.Graph[int]) -> Shape | None:
 
 
 def _with_use(undirected: nx.Graph[int]) -> nx.Graph[int]:
-    """The graph with `trees` 2 on edges that carry clearly more than the lightest ones."""
-    light = sorted(data["bytes"] for _, _, data in undirected.edges(data=True))
-    typical = light[len(light) // 3]
+    """The graph with `trees` 2 on the heavy edges, where there are clearly two weights."""
+    weights = [data["bytes"] for _, _, data in undirected.edges(data=True)]
+    one, both = min(weights), max(weights)
+    cut = math.sqrt(one * both) if both > DOUBLE_SHARE * one else math.inf
     out: nx.Graph[int] = nx.Graph()
     for u, v, data in undirected.edges(data=True):
-        out.add_edge(u, v, trees=2 if data["bytes"] > DOUBLE_SHARE * typical else 1)
+        out.add_edge(u, v, trees=2 if data["bytes"] > cut else 1)
     return out
 
 
@@ -169,7 +171,7 @@ def _double_shape(order: tuple[int, ...], *, shifted: bool, newest: bool) -> Sha
 def _find_single(undirected: nx.Graph[int]) -> Shape | None:
     """A tree that is no path (a path is a chain); its root cannot be told from shape alone."""
     n = undirected.number_of_nodes()
-    if undirected.number_of_edges() != n - 1 or max(d for _, d in undirected.degree) < 3:
+    if not nx.is_tree(undirected) or max(d for _, d in undirected.degree) < 3:
         return None
     # A star is a server and its clients, no tree that a collective draws.
     if max(d for _, d in undirected.degree) == n - 1:

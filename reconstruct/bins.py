@@ -93,7 +93,6 @@ class Verb:
     WRITE_IMM: Final = 2
     SEND: Final = 4
     READ: Final = 8
-    ACK: Final = 16
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from scipy.ndimage import gaussian_filter1d
 REACH: Final = 0.25  # one turn may be shorter or longer than the period by this share
 ROUNDS: Final = 3
 TEMPLATE_BINS: Final = 200
+LONG: Final = 0.6  # price of one turn longer than REACH allows; a turn's likeness is up to 1
 STIFFNESS: Final = 0.15  # weight of "as long as the period" against "looks like the template"
 
 
@@ -57,7 +58,15 @@ def follow_cycle(
     edges = np.append(edges, edges[-1] + TEMPLATE_BINS) if len(edges) else edges
     moments = start + (edges * step_ns).astype(np.int64)
     active = (moments > time_ns[0] - period_s * 1e9) & (moments < time_ns[-1] + period_s * 1e9)
-    return np.asarray(moments[active], np.int64)
+    return _with_samples(np.asarray(moments[active], np.int64), time_ns)
+
+
+def _with_samples(moments: NDArray[np.int64], time_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The moments without turns in the silence before the first and after the last sample."""
+    if len(moments) < 2:
+        return moments
+    held = np.flatnonzero(np.diff(np.searchsorted(time_ns, moments)))
+    return moments[held[0] : held[-1] + 2] if len(held) else moments[:0]
 
 
 def _template(signal: NDArray[np.float64], turns: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -87,7 +96,8 @@ def _track(match: NDArray[np.float64]) -> NDArray[np.int64]:
     """The chain of turns with the best total likeness, each about one period after the last.
 
     Dynamic programming over the place of each turn; a turn's length may differ from the template's
-    by `REACH` at a price of `STIFFNESS` times the squared deviation over REACH.
+    by `REACH` at a price of `STIFFNESS` times the squared deviation over REACH, and be longer than
+    that at the price of `LONG`: a step may take long, and the ones behind it are as before.
     """
     n = len(match)
     reach = int(REACH * TEMPLATE_BINS)
@@ -103,9 +113,19 @@ def _track(match: NDArray[np.float64]) -> NDArray[np.int64]:
         value = np.where(before >= 0, total[np.maximum(before, 0)] - price, -np.inf)
         pick = value.argmax(axis=1)
         gain = value[np.arange(len(here)), pick]
+        source = before[np.arange(len(here)), pick]
+        far = here - offsets[-1] - 1
+        best_far = np.maximum.accumulate(total[: max(0, int(far[-1]) + 1)])
+        if len(best_far):
+            reach_far = np.where(far >= 0, best_far[np.maximum(far, 0)] - LONG, -np.inf)
+            longer = reach_far > gain
+            place = np.flatnonzero(np.diff(best_far, prepend=-np.inf) > 0)
+            at = place[np.searchsorted(place, np.maximum(far, 0), "right") - 1]
+            gain = np.where(longer, reach_far, gain)
+            source = np.where(longer, at, source)
         better = gain > 0
         total[here] = match[here] + np.where(better, gain, 0)
-        back[here] = np.where(better, before[np.arange(len(here)), pick], -1)
+        back[here] = np.where(better, source, -1)
     chain = [int(total.argmax())]
     while back[chain[-1]] >= 0:
         chain.append(int(back[chain[-1]]))

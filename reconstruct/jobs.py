@@ -8,7 +8,7 @@ candidates: `patterns` keeps those that run a collective.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -49,6 +49,8 @@ class Candidate:
         Lowest likeness by which its components were joined; 1 where there was one component.
     components : int
         How many components were joined by rhythm.
+    reliable : float
+        Lowest split-half reliability of a component's rhythm: near 0 it could join none.
     known_ns : int
         How well the samples' times are known; 0 where they are good.
     """
@@ -57,9 +59,10 @@ class Candidate:
     connections: NDArray[np.int32]
     period: Period
     turns_ns: NDArray[np.int64]
-    rhythm: float
-    components: int
     known_ns: int
+    rhythm: float = 1.0
+    components: int = 1
+    reliable: float = 1.0
 
 
 def discover(
@@ -79,16 +82,17 @@ def discover(
     component = _components(progress, usable)
     if component.max(initial=-1) < 0:
         return []
-    merged, likeness, parts = same_rhythm(progress, usable, component, host_of)
+    merged, likeness, parts, weakest = same_rhythm(progress, usable, component, host_of)
     found = []
     for job in range(merged.max() + 1):
         members = np.flatnonzero(np.isin(component, np.flatnonzero(merged == job)))
         inside = np.isin(progress.connections.src, members) & usable
-        candidate = _cycle(
-            progress, members, np.flatnonzero(inside), float(likeness[job]), int(parts[job])
-        )
+        candidate = _cycle(progress, members, np.flatnonzero(inside))
         if candidate is not None:
-            found.append(candidate)
+            joined = float(likeness[job]), int(parts[job]), float(weakest[job])
+            found.append(
+                replace(candidate, rhythm=joined[0], components=joined[1], reliable=joined[2])
+            )
     return sorted(found, key=lambda c: int(c.endpoints[0]))
 
 
@@ -150,8 +154,6 @@ def _cycle(
     progress: Progress,
     members: NDArray[np.intp],
     connections: NDArray[np.intp],
-    rhythm: float,
-    components: int,
 ) -> Candidate | None:
     """The common cycle of some connections, or None where there is none of `CYCLES` turns."""
     bins = progress.bins
@@ -174,7 +176,5 @@ def _cycle(
         connections=connections.astype(np.int32),
         period=period,
         turns_ns=turns,
-        rhythm=rhythm,
-        components=components,
         known_ns=known_ns,
     )

@@ -30,7 +30,7 @@ def same_rhythm(
     usable: NDArray[np.bool_],
     component: NDArray[np.int32],
     host_of: Mapping[int, str],
-) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.intp]]:
+) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.intp], NDArray[np.float64]]:
     """Job of each component by rhythm.
 
     Parameters
@@ -51,6 +51,8 @@ def same_rhythm(
         Lowest likeness that joined two of its components; 1 where there is one.
     parts : intp[jobs]
         Components of each job.
+    weakest : float64[jobs]
+        Lowest reliability of a component's rhythm.
 
     Notes
     -----
@@ -67,8 +69,12 @@ def same_rhythm(
     jobs, label = connected_components(joined, directed=False)
     lowest = np.ones(jobs)
     one, other = np.nonzero(joined)
-    np.minimum.at(lowest, label[one], np.maximum(0.0, like[one, other]))
-    return label.astype(np.int32), lowest, np.bincount(label, minlength=jobs)
+    # What is joined by its hosts alone shows no likeness at all.
+    shown = np.where(told[one, other], np.maximum(0.0, like[one, other]), 0.0)
+    np.minimum.at(lowest, label[one], shown)
+    weakest = np.ones(jobs)
+    np.minimum.at(weakest, label, reliable)
+    return label.astype(np.int32), lowest, np.bincount(label, minlength=jobs), weakest
 
 
 def _hosts(

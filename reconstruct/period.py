@@ -58,8 +58,8 @@ def find_period(activity: NDArray[np.float64], bin_s: float) -> Period | None:
 
     Notes
     -----
-    A lag is scored by the autocorrelation at several Gaussian smoothings, none wider than
-    `SMOOTHING_SHARE` of the lag, times sqrt(1 - lag / length): long lags rest on less overlap.
+    A lag is scored by the autocorrelation after a Gaussian smoothing by `SMOOTHING_SHARE` of the
+    lag, times sqrt(1 - lag / length): long lags rest on less overlap.
     """
     n = len(activity)
     longest = n // CYCLES
@@ -71,11 +71,10 @@ def find_period(activity: NDArray[np.float64], bin_s: float) -> Period | None:
     widths = _widths(longest)
     power, size = _power(activity, longest)
     scores = np.array([_smoothed(power, size, n, longest, width) for width in widths]) * overlap
-    usable = lags * SMOOTHING_SHARE >= np.array(widths)[:, None]
-    choice = np.where(usable, scores, -np.inf).argmax(axis=0)
-    score = scores[choice, lags]
+    level = _level(lags, len(widths))
+    score = _at_level(scores, level, lags)
     # As many unrelated samples, smoothed alike, would show this much.
-    noise = np.sqrt(np.maximum(1.0, 2 * np.sqrt(np.pi) * np.array(widths)[choice]) / n)
+    noise = np.sqrt(np.maximum(1.0, 2 * np.sqrt(np.pi) * SMOOTHING_SHARE * lags) / n)
     peaks = _peaks(score, shortest)
     peaks = peaks[score[peaks] > NOISE_SIGMAS * noise[peaks]]
     if not len(peaks):
@@ -83,10 +82,9 @@ def find_period(activity: NDArray[np.float64], bin_s: float) -> Period | None:
     best = int(peaks[score[peaks].argmax()])
     # Wide smoothing flatters long lags, so one not much shorter is compared at its own widest;
     # a much shorter one is not, as the wander of step times blurs long lags at fine widths.
-    widest = usable[:, peaks].sum(axis=0) - 1
     near = peaks * MULTIPLE >= best
-    rival = np.where(near, scores[widest, best], score[best])
-    own = np.where(near, scores[widest, peaks], score[peaks])
+    rival = np.where(near, _at_level(scores, level[peaks], np.full(len(peaks), best)), score[best])
+    own = score[peaks]
     # What is not similarity is counting noise, and it blurs the comparison by as much.
     blur = BLUR_SIGMAS * (1 - rival) * noise[peaks]
     alike = own >= HARMONIC_SHARE * rival - np.where(near, blur, 0.0)
@@ -133,6 +131,27 @@ def _widths(longest: int) -> list[float]:
         out.append(width)
         width *= 2
     return out
+
+
+def _level(lags: NDArray[np.int64], levels: int) -> NDArray[np.float64]:
+    """Which of the doubling widths a lag is smoothed by, between two of them; float64.
+
+    The width is `SMOOTHING_SHARE` of the lag. It grows without steps, as a step in it would be a
+    step in the score and pass for a peak.
+    """
+    width = SMOOTHING_SHARE * lags
+    level = np.where(width < 1, width, 1 + np.log2(np.maximum(width, 1)))
+    return np.asarray(np.minimum(level, levels - 1), np.float64)
+
+
+def _at_level(
+    scores: NDArray[np.float64], level: NDArray[np.float64], lags: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Scores at lags, linear between the two widths around each level."""
+    low = np.floor(level).astype(np.int64)
+    high = np.minimum(low + 1, len(scores) - 1)
+    part = level - low
+    return np.asarray((1 - part) * scores[low, lags] + part * scores[high, lags])
 
 
 def _peaks(score: NDArray[np.float64], shortest: int) -> NDArray[np.intp]:

@@ -12,6 +12,7 @@ from collector.schema import I64
 from reconstruct.bins import Progress
 
 COUNT_SIGMAS: Final = 6.0  # of counting noise between the two ways to a volume
+COUNT_LOSS: Final = 0.25  # share of the samples that may be lost: progress does not miss them
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,6 @@ def contradicts(
     pair changed, and where a tool repeats one packet; a slope through two samples may be anything.
     A count of nothing, where samples carry no rate, contradicts nothing.
     """
-    noise = COUNT_SIGMAS / np.sqrt(np.maximum(samples, 1))
+    noise = np.maximum(COUNT_SIGMAS / np.sqrt(np.maximum(samples, 1)), COUNT_LOSS)
     far = np.abs(volume - counted) > noise * np.maximum(counted, 1)
     return np.asarray(np.isfinite(volume) & far & (counted > 0))

@@ -73,9 +73,6 @@ def test_fewer_than_two_samples_make_no_turn(time: list[int]) -> None:
     assert len(follow_cycle(np.array(time, np.int64), np.ones(len(time)), PERIOD_S)) == 0
 
 
-@pytest.mark.xfail(
-    reason="the chain of turns runs on into the silence around the samples", strict=True
-)
 def test_no_turn_is_without_a_sample() -> None:
     for seed in range(20):
         rng = np.random.default_rng(seed)

@@ -109,7 +109,6 @@ def test_a_rail_with_few_samples_joins_the_rail_of_the_same_hosts() -> None:
     assert jobs[0].components == 2
 
 
-@pytest.mark.xfail(reason="a likeness over a reliability of nothing comes out as 1", strict=True)
 def test_parts_joined_by_their_hosts_alone_show_no_likeness() -> None:
     _, jobs = found_in(*sparse_rails(), hosts=SAME_HOSTS)
     assert jobs[0].rhythm < 0.9

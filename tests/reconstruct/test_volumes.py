@@ -121,7 +121,6 @@ def test_progress_stands_alone_where_the_sampling_rate_is_unknown() -> None:
     assert found.bytes[0] == pytest.approx(99 * RATE * MTU * 101 / 99)
 
 
-@pytest.mark.xfail(reason="six sigma of 40,000 samples is 3 %, less than a usual loss", strict=True)
 def test_lost_datagrams_do_not_make_volumes_smaller() -> None:
     total = 4_000_000
     position = samples_of(total, 40_000)
