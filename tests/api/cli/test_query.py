@@ -4,6 +4,9 @@ import csv
 import io
 import json
 import math
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,8 @@ from api.cli.query import run
 from collector.store import Store
 from tests.collector.store import made
 from tests.collector.store.made import START_NS
+
+REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
@@ -124,3 +129,30 @@ def test_floats_keep_their_digits(store: Path, capsys: pytest.CaptureFixture[str
 def test_no_store_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("SELECT 1", tmp_path / "none", RowFormat.JSON) == 2
     assert capsys.readouterr().err.startswith(f"ringscope: {tmp_path / 'none'}: no store")
+
+
+def test_a_query_without_end_can_be_interrupted(store: Path) -> None:
+    pairs = "range(10000000) a, range(10000000) b"
+    sql = f"SELECT count(*) AS n FROM {pairs} WHERE (a.range + b.range) % 7 = 9"
+    with subprocess.Popen(
+        [sys.executable, "-m", "api", "query", sql, "--store", str(store), "--csv"],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "n\n"  # comes before the answer is sought
+            process.send_signal(signal.SIGINT)
+            rest, said = process.communicate(timeout=120)
+        finally:
+            process.kill()
+    assert (process.returncode, rest, said) == (-signal.SIGINT, "", "")
+
+
+def test_interrupts_are_as_before_after_a_query(store: Path) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    assert run("SELECT 1 AS a", store, RowFormat.JSON) == 0
+    assert run("SELEC", store, RowFormat.JSON) == 2
+    assert signal.getsignal(signal.SIGINT) is before
