@@ -79,7 +79,7 @@ class Reports:
 
     def add_tables(self, reports: pa.Table, errors: pa.Table) -> None:
         """Take in what was stored."""
-        for row in reports.to_pylist():
+        for row in reports.drop_columns(list(_SPAN)).to_pylist():
             name = row["exporter"]
             exporter = None if name is None else named_exporter(name)
             self._count(exporter, {name: row[name] for name in COUNTS}, row["sampling_rates"])
