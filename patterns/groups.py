@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -21,6 +22,7 @@ from reconstruct.edges import Flows
 ERROR_FLOOR: Final = 0.002  # of a slope: what the clock's own unevenness leaves
 UNLIKELY: Final = 0.3  # confidence in a pipeline that lacks stages
 SHORT: Final = "fewer stages than the job has: a link was not seen"
+MISSABLE: Final = 20  # samples of a connection, from which on none is missed by chance
 TELLING: Final = 0.3  # relative error up to which a connection's own volume counts
 EQUAL: Final = 4.0  # reduced chi-square up to which volumes count as equal
 NO_LAG: Final = Lag(0.0, 0.0)
@@ -149,16 +151,31 @@ def bytes_together(flows: Flows, found: Sequence[Found]) -> list[float]:
     }
     out = []
     for item in found:
-        mean = mean_of[_likeness(item)]
+        key = _likeness(item)
+        connections = len(item.rows)
+        mean = mean_of[key]
         if mean is None:
             mean = equal_volume(flows, item.rows)
+        else:
+            connections = max(connections, _usual_connections(flows, like[key]))
         plain = float(np.nansum(flows.bytes_per_turn[item.rows]))
-        out.append(plain if mean is None else mean * len(item.rows))
+        out.append(plain if mean is None else mean * connections)
     return out
 
 
 def _likeness(item: Found) -> tuple[str, str, int]:
-    return item.role.kind, item.role.algorithm, len(item.rows)
+    return item.role.kind, item.role.algorithm, len(item.shape.members)
+
+
+def _usual_connections(flows: Flows, like: Sequence[Found]) -> int:
+    """Connections that like groups have, 0 where there is no telling.
+
+    Where connections have few samples, one of a group may have none and still carry its share.
+    """
+    samples = float(np.median(np.concatenate([flows.samples[item.rows] for item in like])))
+    counts = Counter(len(item.rows) for item in like)
+    usual, groups = counts.most_common(1)[0]
+    return usual if samples < MISSABLE and groups > len(like) / 2 else 0
 
 
 def equal_volume(flows: Flows, rows: NDArray[np.intp]) -> float | None:
