@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from api.cli.times import time_ns
+from api.cli.times import duration_s, time_ns
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -45,6 +45,13 @@ def _print_version(wanted: bool) -> None:
 def _time_ns(text: str) -> int:
     try:
         return time_ns(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _duration_s(text: str) -> float:
+    try:
+        return duration_s(text)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
 
@@ -180,3 +187,44 @@ def query(
     raise typer.Exit(
         run(sql, store, RowFormat.JSON if as_json else RowFormat.CSV if as_csv else None)
     )
+
+
+@app.command()
+def serve(
+    store: Annotated[
+        Path, typer.Option(help="Where to keep samples; made if it is not there.", metavar="DIR")
+    ],
+    listen: Annotated[
+        str, typer.Option(help="Where to receive sFlow over UDP.", metavar="HOST:PORT")
+    ] = "[::]:6343",
+    keep_age_s: Annotated[
+        float,
+        typer.Option(
+            "--keep-age",
+            parser=_duration_s,
+            metavar="AGE",
+            help="Remove samples so much older than the newest; a number with s, m, h or d.",
+        ),
+    ] = "24h",  # type: ignore[assignment]  # typer hands the default to the parser too
+    keep_bytes: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="BYTES", help="Remove the oldest samples beyond this; else no limit."
+        ),
+    ] = None,
+) -> None:
+    """Receive what switches send and keep it, until SIGTERM or SIGINT.
+
+    HOST is a numeric address; [::] takes IPv6 and IPv4 from everywhere.
+    Samples are on the disk 10 seconds after they came, and `query` and
+    `analyze --store` may read meanwhile. Once a minute and at the end a line on
+    standard error says what came and what was lost.
+
+    Exit code 0: done. 2: it cannot listen there, or DIR cannot be written to.
+    """
+    from api.cli.kernels import find_place
+
+    find_place()
+    from api.cli.serve import run
+
+    raise typer.Exit(run(store, listen, keep_age_s, keep_bytes))

@@ -1,4 +1,4 @@
-"""Times as one types them: RFC 3339, with as many digits as results show."""
+"""Times and durations as one types them: RFC 3339 with as many digits as results show; 24h."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Final
 _TIME: Final = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:\.(\d{1,9}))?)?(Z|[+-]\d\d:\d\d)?", re.ASCII
 )
+_DURATION: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)([smhd])", re.ASCII)
+_UNITS_S: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 def time_ns(text: str) -> int:
@@ -36,3 +38,23 @@ def time_ns(text: str) -> int:
     since = moment - datetime(1970, 1, 1, tzinfo=UTC)
     seconds = since.days * 86_400 + since.seconds
     return seconds * 1_000_000_000 + int((fraction or "").ljust(9, "0"))
+
+
+def duration_s(text: str) -> float:
+    """A duration in seconds, above 0.
+
+    Parameters
+    ----------
+    text
+        A number and its unit: s, m, h or d.
+
+    Raises
+    ------
+    ValueError
+        The text is no duration, or is 0.
+    """
+    match = _DURATION.fullmatch(text.strip().lower())
+    duration = float(match[1]) * _UNITS_S[match[2]] if match else 0.0
+    if duration == 0:
+        raise ValueError(f"{text!r} is no duration; one is 24h")
+    return duration

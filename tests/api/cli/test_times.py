@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.cli.times import time_ns
+from api.cli.times import duration_s, time_ns
 from api.contract import rfc3339
 
 NOON_NS = 1_795_953_600_000_000_000
@@ -38,3 +38,17 @@ def test_what_is_no_time(text: str) -> None:
 @given(st.integers(0, 2**62))
 def test_times_of_results_are_understood(moment_ns: int) -> None:
     assert time_ns(rfc3339(moment_ns)) == moment_ns
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("24h", 86_400), ("90s", 90), ("1.5m", 90), (" 30D ", 2_592_000), ("0.001s", 0.001)],
+)
+def test_durations(text: str, expected: float) -> None:
+    assert duration_s(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "24", "h", "0s", "0.0h", "-1h", "1e3s", "1h30m", "inf", "1w"])
+def test_what_is_no_duration(text: str) -> None:
+    with pytest.raises(ValueError, match="is no duration; one is 24h"):
+        duration_s(text)
