@@ -33,6 +33,7 @@ SHARE_WITHIN: Final = 0.012
 STEPS_WITHIN: Final = 1.2  # steps of the pace: how well few samples place a pause
 OPTIMISER: Final = 0.06  # of the period; a longer pause is compute between buckets
 OPTIMISER_STAGED: Final = 0.25  # in a pipeline, early stages' optimisers wait for the last one's
+OPTIMISER_HIDDEN: Final = 0.02  # of the period: many optimiser steps are shorter than this
 OPTIMISER_SEEN: Final = 0.006  # of the period: an optimiser step shorter than this is unheard of
 REPEATS: Final = (2, 3, 4)  # parts of a turn that is a multiple of the true one
 REPEAT_WITHIN: Final = 0.2  # of the outer pause: pauses of successive iterations differ by jitter
@@ -316,6 +317,9 @@ def _read_pauses(reading: _Reading, *, may_shard: bool) -> tuple[Pause | None, C
         blind = float(pauses.shortest_visible(pace).max())
         basis = f"one burst of gradients per iteration, with no pause above {blind:.3f} s"
         dense = samples >= DENSE_ROWS * pace.steps
+        if blind > OPTIMISER_HIDDEN * pace.period_s:
+            basis += ": an optimiser's between two bursts would not show"
+            return None, "unknown", claim(0.5, 0, 1.0, basis)
         fine = dense and blind <= OPTIMISER_SEEN * pace.period_s
         ceiling = 0.92 if fine else 0.7
         return None, "all_reduce", claim(ceiling, samples, needed, basis)
