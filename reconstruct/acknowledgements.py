@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collector.schema import ABSENT_U32, FlowBatch, Transport
+from reconstruct.bins import Connections
 from reconstruct.hashing import mix
+from reconstruct.slices import Acks
 from reconstruct.unwrap import unwrap
 
 PSN_BITS: Final = 24  # also the width of the MSN
@@ -45,25 +47,37 @@ class Curve:
         return np.asarray(self.position[left] + step.astype(np.int64))
 
 
-def mean_messages(
-    flows: FlowBatch,
-    src: NDArray[np.int32],
-    dst: NDArray[np.int32],
-    first_row: NDArray[np.intp],
-    curve: Curve,
-    mtu: NDArray[np.int64],
-) -> NDArray[np.float64]:
-    """Mean message of each connection by its acknowledgements: MTU x dPSN / dMSN.
+def find_acks(flows: FlowBatch, src: NDArray[np.int32], dst: NDArray[np.int32]) -> Acks:
+    """The acknowledgements among sampled packets.
 
     Parameters
     ----------
     flows : FlowBatch
     src, dst : int32[n]
         Endpoint ids of its rows.
-    first_row : intp[c]
-        A row of each connection.
+    """
+    is_ack = (flows.transport == Transport.ROCEV2) & (flows.opcode == _ACKNOWLEDGE)
+    is_ack &= (flows.msn != ABSENT_U32) & (flows.seq != ABSENT_U32)
+    rows = np.flatnonzero(is_ack & ((flows.syndrome & 0x60) == 0))
+    return Acks(
+        src=src[rows],
+        dst=dst[rows],
+        src_port=flows.src_port[rows],
+        time_ns=flows.time_ns[rows],
+        psn=flows.seq[rows],
+        msn=flows.msn[rows],
+    )
+
+
+def mean_messages(acks: Acks, connections: Connections, curve: Curve) -> NDArray[np.float64]:
+    """Mean message of each connection by its acknowledgements: MTU x dPSN / dMSN.
+
+    Parameters
+    ----------
+    acks : Acks
+        With the endpoint ids of `connections`.
+    connections : Connections
     curve : Curve
-    mtu : int64[c]
 
     Returns
     -------
@@ -76,36 +90,31 @@ def mean_messages(
     of a data packet just received, so the data's own curve says which turn of the counter it is
     in; messages are too few to wrap.
     """
-    out = np.full(len(first_row), np.nan)
-    is_ack = (flows.transport == Transport.ROCEV2) & (flows.opcode == _ACKNOWLEDGE)
-    is_ack &= (flows.msn != ABSENT_U32) & (flows.seq != ABSENT_U32)
-    acks = np.flatnonzero(is_ack & ((flows.syndrome & 0x60) == 0))
-    if not len(acks) or not len(first_row):
+    out = np.full(len(connections), np.nan)
+    if not len(acks) or not len(connections):
         return out
     forward = mix(
-        src[first_row].astype(np.uint64),
-        dst[first_row].astype(np.uint64),
-        flows.src_port[first_row],
+        connections.src.astype(np.uint64), connections.dst.astype(np.uint64), connections.src_port
     )
-    backward = mix(dst[acks].astype(np.uint64), src[acks].astype(np.uint64), flows.src_port[acks])
+    backward = mix(acks.dst.astype(np.uint64), acks.src.astype(np.uint64), acks.src_port)
     keys, first, count = np.unique(forward, return_index=True, return_counts=True)
     at = np.minimum(np.searchsorted(keys, backward), len(keys) - 1)
-    known = (keys[at] == backward) & (count[at] == 1)
-    acks, owner = acks[known], first[at[known]].astype(np.int32)
-    if not len(acks):
+    known = np.flatnonzero((keys[at] == backward) & (count[at] == 1))
+    if not len(known):
         return out
-    order = np.lexsort((flows.time_ns[acks], owner))
-    acks, owner = acks[order], owner[order]
-    near = curve.at(owner, flows.time_ns[acks])
-    psn = near + _signed(flows.seq[acks].astype(np.int64) - near)
-    msn = unwrap(owner, flows.msn[acks], np.full(len(acks), PSN_BITS, np.uint8))
+    owner = first[at[known]].astype(np.int32)
+    order = np.lexsort((acks.time_ns[known], owner))
+    acks, owner = acks.take(known[order]), owner[order]
+    near = curve.at(owner, acks.time_ns)
+    psn = near + _signed(acks.psn.astype(np.int64) - near)
+    msn = unwrap(owner, acks.msn, np.full(len(acks), PSN_BITS, np.uint8))
     heads = np.flatnonzero(np.diff(owner, prepend=-1))
     tails = np.append(heads[1:], len(owner)) - 1
     messages = msn[tails] - msn[heads]
     packets = psn[tails] - psn[heads]
     told = (messages > 0) & (packets > 0)
     where = owner[heads[told]]
-    out[where] = mtu[where] * packets[told] / messages[told]
+    out[where] = connections.unit_bytes[where] * packets[told] / messages[told]
     return out
 
 

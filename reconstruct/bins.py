@@ -5,7 +5,7 @@ Everything above `reconstruct.progress` reads these and never a sampled packet.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final
 
 import numpy as np
@@ -30,12 +30,22 @@ CLASS_NAMES: Final = tuple(MESSAGE_CLASSES)
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """Addresses within a VNI; an endpoint's id is its row."""
+    """Addresses within a VNI; an endpoint's id is its row.
+
+    Parameters
+    ----------
+    hi, lo : uint64[e]
+    vni : uint32[e]
+    names : tuple of str
+    key : uint64[e]
+        A hash of the others, the same in every window.
+    """
 
     hi: U64
     lo: U64
     vni: U32
     names: tuple[str, ...]
+    key: U64
 
     def __len__(self) -> int:
         return len(self.names)
@@ -47,6 +57,8 @@ class Connections:
 
     Parameters
     ----------
+    key : uint64[c]
+        A hash of what follows up to the ports, the same in every window.
     src, dst : int32[c]
         Endpoint ids.
     transport : uint8[c]
@@ -69,6 +81,7 @@ class Connections:
         Mean message by acknowledgements (MTU x dPSN/dMSN); nan where fewer than two tell.
     """
 
+    key: U64
     src: I32
     dst: I32
     transport: U8
@@ -131,6 +144,10 @@ class ProgressBins:
 
     def __len__(self) -> int:
         return len(self.connection)
+
+    def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> ProgressBins:
+        """Some of the rows."""
+        return ProgressBins(**{f.name: getattr(self, f.name)[rows] for f in fields(ProgressBins)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""From sampled packets to `Progress`: who sent how much to whom, and when.
+"""From slices to `Progress`: who sent how much to whom, and when.
 
 A connection is read at its ONE best observation point, so that a packet sampled at several hops is
 never counted twice; the sequence number then tells volumes, the samples only tell when.
@@ -6,43 +6,22 @@ never counted twice; the sequence number then tells volumes, the samples only te
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import fields, replace
 from typing import Final
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
-from collector.addresses import to_text
-from collector.schema import (
-    ABSENT_U8,
-    ABSENT_U32,
-    FlowBatch,
-    HeaderState,
-    Telemetry,
-    TimeBasis,
-    Transport,
-)
+from collector.schema import I32, I64, U64, FlowBatch, Telemetry, Transport
 from reconstruct.acknowledgements import PSN_BITS, Curve, mean_messages
-from reconstruct.bins import (
-    BIN_NS,
-    MESSAGE_CLASSES,
-    Connections,
-    Endpoints,
-    Progress,
-    ProgressBins,
-    Verb,
-)
-from reconstruct.hashing import mix
-from reconstruct.unwrap import fell_behind, unwrap
+from reconstruct.binning import REORDER_BYTES, REORDER_PKTS, bin_slice, endpoint_table
+from reconstruct.bins import Connections, Endpoints, Progress, ProgressBins
+from reconstruct.slices import Acks, Slice, StreamKind, Streams
+from reconstruct.unwrap import BEHIND_SHARE
 
 PATH_MTUS: Final = np.array([256, 512, 1024, 2048, 4096])  # the IB path MTUs there are
-REORDER_PKTS: Final = 1024  # what two queues of one port can put out of order, with room
-REORDER_BYTES: Final = 1 << 20
-
-_LAST_WRITE: Final = 0x0B
-_WRITES: Final = np.array([0x06, 0x07, 0x08, 0x0A])
-_WRITES_IMM: Final = np.array([0x09, 0x0B])
-_SENDS: Final = np.array([0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x16, 0x17])
-_READ_RESPONSES: Final = np.array([0x0D, 0x0E, 0x0F, 0x10])
 
 
 def follow(telemetry: Telemetry) -> Progress:
@@ -58,25 +37,8 @@ def follow(telemetry: Telemetry) -> Progress:
     Progress
         Empty tables where nothing of RoCEv2 or TCP was sampled.
     """
-    flows = telemetry.flows
-    start, end = _window(flows)
-    flows = flows.take(
-        (flows.header_state == HeaderState.COMPLETE)
-        & np.isin(flows.transport, (Transport.TCP, Transport.ROCEV2))
-    )
-    endpoints, src, dst = _endpoints(flows)
-    data, kind = _data_rows(flows)
-    rows = np.flatnonzero(data)
-    connection, first_row = _connection_ids(flows, src, dst, kind, rows)
-    best = _at_best_point(flows, rows, connection)
-    rows, connection = rows[best], connection[best]
-    order = np.lexsort((flows.time_ns[rows], connection))
-    rows, connection = rows[order], connection[order]
-    roce = flows.transport[rows] == Transport.ROCEV2
-    position = unwrap(connection, flows.seq[rows], np.where(roce, PSN_BITS, 32).astype(np.uint8))
-    connections = _connections(flows, src, dst, rows, connection, position, first_row)
-    bins = _bins(flows, rows, connection, position, roce)
-    return Progress(endpoints, connections, bins, start, end)
+    start, end = _window(telemetry.flows)
+    return join([bin_slice(telemetry.flows, telemetry.exporters, start, end)])
 
 
 def _window(flows: FlowBatch) -> tuple[int, int]:
@@ -86,185 +48,238 @@ def _window(flows: FlowBatch) -> tuple[int, int]:
     return int(flows.time_ns.min()), int(flows.time_ns.max())
 
 
-def _endpoints(flows: FlowBatch) -> tuple[Endpoints, NDArray[np.int32], NDArray[np.int32]]:
-    """The endpoint table, sorted by address, and both ends of each row as ids."""
-    n = len(flows)
-    table = np.empty(2 * n, [("vni", "u4"), ("hi", "u8"), ("lo", "u8")])
-    for side, at in (("src", slice(0, n)), ("dst", slice(n, 2 * n))):
-        table["vni"][at] = flows.vni
-        table["hi"][at] = getattr(flows, f"{side}_hi")
-        table["lo"][at] = getattr(flows, f"{side}_lo")
-    # Rows repeat a few hundred addresses: sorting 64-bit hashes is far quicker than rows.
-    _, first, inverse = np.unique(
-        mix(table["vni"].astype(np.uint64), table["hi"], table["lo"]),
-        return_index=True,
-        return_inverse=True,
-    )
-    rank = np.argsort(table[first], order=("vni", "hi", "lo"))
-    place = np.empty(len(rank), np.int32)
-    place[rank] = np.arange(len(rank), dtype=np.int32)
-    found = table[first][rank]
-    ids = place[inverse]
-    names = tuple(
-        to_text(int(row["hi"]), int(row["lo"]))
-        + ("" if row["vni"] == ABSENT_U32 else f"%{row['vni']}")
-        for row in found
-    )
-    endpoints = Endpoints(found["hi"].copy(), found["lo"].copy(), found["vni"].copy(), names)
-    return endpoints, ids[:n], ids[n:]
+def join(slices: Sequence[Slice], among: U64 | None = None) -> Progress:
+    """Progress of every connection over successive slices, as if they had been one.
 
+    Parameters
+    ----------
+    slices : sequence of Slice
+        In order of time; not empty.
+    among : uint64[k]
+        Keys of endpoints: only connections between two of them are wanted. None: all.
 
-def _data_rows(flows: FlowBatch) -> tuple[NDArray[np.bool_], NDArray[np.uint64]]:
-    """Which rows carry data of their own sequence, and the stream's kind (0 TCP, 1, 2 RoCE).
-
-    Requests and read responses count in different sequence spaces, so they are two streams.
+    Notes
+    -----
+    Volumes and positions are the same as those of one slice of all samples. A retransmission
+    that reaches back over a slice's start is noticed by whole bins.
     """
-    opcode = flows.opcode & np.uint8(0x1F)
-    roce = flows.transport == Transport.ROCEV2
-    reliable = roce & (flows.opcode != ABSENT_U8) & np.isin(flows.opcode >> 5, (0, 1, 5))
-    request = reliable & ((opcode <= _LAST_WRITE) | np.isin(opcode, (0x16, 0x17)))
-    response = reliable & np.isin(opcode, _READ_RESPONSES)
-    segment = (flows.transport == Transport.TCP) & (flows.payload_bytes > 0)
-    kind = np.where(request, 1, np.where(response, 2, 0)).astype(np.uint64)
-    return request | response | segment, kind
+    parts = [s if among is None else _between(s, among) for s in slices]
+    endpoints, number = _endpoints(parts)
+    streams = _streams(parts, number)
+    bins = _bins(parts)
+    sections = np.repeat(np.arange(len(parts), dtype=np.int32), [len(p.streams) for p in parts])
+    connection, first = _connections_of(streams)
+    chosen = _best_points(streams, connection, len(first))
+    connections = _connections(streams, connection, first, chosen)
 
-
-def _connection_ids(
-    flows: FlowBatch,
-    src: NDArray[np.int32],
-    dst: NDArray[np.int32],
-    kind: NDArray[np.uint64],
-    rows: NDArray[np.intp],
-) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
-    """Connection id of each row and the first row of each connection, by endpoints, then key."""
-    tcp = kind[rows] == 0
-    ports = flows.src_port[rows].astype(np.uint64) << np.uint64(16) | flows.dst_port[rows]
-    key = np.where(tcp, ports, flows.dest_qp[rows])
-    ends = src[rows].astype(np.uint64) << np.uint64(32) | dst[rows].astype(np.uint64)
-    _, first, inverse = np.unique(
-        mix(ends, kind[rows], key), return_index=True, return_inverse=True
+    kept = chosen[bins.connection]
+    bins = bins.take(kept) if not kept.all() else bins
+    owner = connection[bins.connection]
+    order = _grouped(owner, len(first))
+    section = sections[bins.connection][order]
+    bins = replace(bins, connection=owner).take(order)
+    roce = connections.transport == Transport.ROCEV2
+    first_seq, last_seq, repeated = _chained(
+        bins.connection,
+        section,
+        bins.first_seq,
+        bins.last_seq,
+        np.where(roce, PSN_BITS, 32).astype(np.int64),
+        np.where(roce, REORDER_PKTS, REORDER_BYTES).astype(np.int64),
     )
-    rank = np.lexsort((key[first], kind[rows][first], ends[first]))
+    retransmitted = np.where(repeated, bins.samples, bins.retransmitted).astype(np.int32)
+    bins = replace(bins, first_seq=first_seq, last_seq=last_seq, retransmitted=retransmitted)
+    connections = replace(
+        connections,
+        mean_message_bytes=mean_messages(_acks(parts, number), connections, _curve(bins)),
+    )
+    return Progress(endpoints, connections, bins, parts[0].start_ns, parts[-1].end_ns)
+
+
+def _between(part: Slice, among: U64) -> Slice:
+    """A slice with only the streams and acknowledgements between some endpoints."""
+    inside = np.isin(part.endpoints.key, among)
+    streams, bins, acks = part.streams, part.bins, part.acks
+    wanted = inside[streams.src] & inside[streams.dst]
+    starts = np.searchsorted(bins.connection, np.flatnonzero(wanted))
+    ends = np.searchsorted(bins.connection, np.flatnonzero(wanted), "right")
+    lengths = ends - starts
+    rows = np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
+    renumbered = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
+    return replace(
+        part,
+        streams=streams.take(wanted),
+        bins=replace(bins.take(rows), connection=renumbered),
+        acks=acks.take(inside[acks.src] & inside[acks.dst]),
+    )
+
+
+def _endpoints(parts: Sequence[Slice]) -> tuple[Endpoints, list[I32]]:
+    """All endpoints by address, and the new id of each slice's own."""
+    columns = {
+        name: np.concatenate([getattr(p.endpoints, name) for p in parts])
+        for name in ("vni", "hi", "lo", "key")
+    }
+    _, first, inverse = np.unique(columns["key"], return_index=True, return_inverse=True)
+    vni, hi, lo = (columns[name][first] for name in ("vni", "hi", "lo"))
+    rank = np.lexsort((lo, hi, vni))
     place = np.empty(len(rank), np.int32)
     place[rank] = np.arange(len(rank), dtype=np.int32)
-    return place[inverse], rows[first[rank]]
+    ids = np.split(place[inverse], np.cumsum([len(p.endpoints) for p in parts])[:-1])
+    return endpoint_table(vni[rank], hi[rank], lo[rank]), ids
 
 
-def _at_best_point(
-    flows: FlowBatch, rows: NDArray[np.intp], connection: NDArray[np.int32]
-) -> NDArray[np.bool_]:
-    """Rows of each connection at the (exporter, direction) that sampled most of it.
+def _streams(parts: Sequence[Slice], number: Sequence[I32]) -> Streams:
+    """The streams of all slices, with the new ids of endpoints."""
+    columns = {
+        f.name: np.concatenate([getattr(p.streams, f.name) for p in parts]) for f in fields(Streams)
+    }
+    for end in ("src", "dst"):
+        columns[end] = np.concatenate(
+            [ids[getattr(p.streams, end)] for p, ids in zip(parts, number, strict=True)]
+        )
+    return Streams(**columns)
+
+
+def _acks(parts: Sequence[Slice], number: Sequence[I32]) -> Acks:
+    """The acknowledgements of all slices, with the new ids of endpoints."""
+    columns = {
+        f.name: np.concatenate([getattr(p.acks, f.name) for p in parts]) for f in fields(Acks)
+    }
+    for end in ("src", "dst"):
+        columns[end] = np.concatenate(
+            [ids[getattr(p.acks, end)] for p, ids in zip(parts, number, strict=True)]
+        )
+    return Acks(**columns)
+
+
+def _bins(parts: Sequence[Slice]) -> ProgressBins:
+    """The bins of all slices; `connection` is a row of `_streams`."""
+    columns = {
+        f.name: np.concatenate([getattr(p.bins, f.name) for p in parts])
+        for f in fields(ProgressBins)
+    }
+    ahead = np.cumsum([0, *(len(p.streams) for p in parts[:-1])])
+    columns["connection"] = np.concatenate(
+        [(p.bins.connection + n).astype(np.int32) for p, n in zip(parts, ahead, strict=True)]
+    )
+    return ProgressBins(**columns)
+
+
+def _connections_of(streams: Streams) -> tuple[I32, NDArray[np.intp]]:
+    """Connection id of each stream and a first stream of each, by endpoints, then key."""
+    _, first, inverse = np.unique(streams.connection, return_index=True, return_inverse=True)
+    tcp = streams.kind[first] == StreamKind.TCP
+    ports = streams.src_port[first].astype(np.uint64) << np.uint64(16) | streams.dst_port[first]
+    which = np.where(tcp, ports, streams.dest_qp[first])
+    rank = np.lexsort((which, streams.kind[first], streams.dst[first], streams.src[first]))
+    place = np.empty(len(rank), np.int32)
+    place[rank] = np.arange(len(rank), dtype=np.int32)
+    return place[inverse], first[rank]
+
+
+def _best_points(streams: Streams, connection: I32, count: int) -> NDArray[np.bool_]:
+    """Streams of each connection at the point that sampled most of it.
 
     A leaf sees all that a host sends, a spine what was hashed or sprayed onto it.
     """
-    if not len(rows):
+    if not count:
         return np.zeros(0, np.bool_)
-    point = flows.exporter[rows].astype(np.int64) << 2 | flows.direction[rows]
-    points, point_id = np.unique(point, return_inverse=True)
-    pair, pair_id, count = np.unique(
-        connection.astype(np.int64) * len(points) + point_id,
-        return_inverse=True,
-        return_counts=True,
-    )
-    owner = pair // len(points)
-    order = np.lexsort((-pair, count, owner))
-    best = np.empty(int(owner[-1]) + 1, np.int64)
+    points, point = np.unique(streams.point, return_inverse=True)
+    pairs, pair = np.unique(connection.astype(np.int64) * len(points) + point, return_inverse=True)
+    samples = np.bincount(pair, streams.samples)
+    owner = pairs // len(points)
+    order = np.lexsort((-pairs, samples, owner))
+    best = np.empty(count, np.int64)
     best[owner[order]] = order  # the last write of a connection is its best pair; ties: the lower
-    return np.asarray(best[connection] == pair_id)
+    return np.asarray(best[connection] == pair)
 
 
 def _connections(
-    flows: FlowBatch,
-    src: NDArray[np.int32],
-    dst: NDArray[np.int32],
-    rows: NDArray[np.intp],
-    connection: NDArray[np.int32],
-    position: NDArray[np.int64],
-    first_row: NDArray[np.intp],
+    streams: Streams, connection: I32, first: NDArray[np.intp], chosen: NDArray[np.bool_]
 ) -> Connections:
-    count = len(first_row)
-    transport = flows.transport[first_row]
-    roce = transport == Transport.ROCEV2
-    samples = np.bincount(connection, minlength=count)
-    payload = flows.payload_bytes[rows]
+    """Connections, by what their best points' streams hold; messages are not measured yet."""
+    count = len(first)
+    owner = connection[chosen]
+
+    def total(name: str) -> NDArray[np.float64]:
+        return np.bincount(owner, getattr(streams, name)[chosen], count).astype(np.float64)
+
+    samples = np.maximum(total("samples"), 1)
     top_payload = np.zeros(count, np.int64)
-    np.maximum.at(top_payload, connection, payload)
+    np.maximum.at(top_payload, owner, streams.top_payload[chosen])
+    verbs = np.zeros(count, np.uint8)
+    np.bitwise_or.at(verbs, owner, streams.verbs[chosen])
+    classes = np.zeros((count, streams.classes.shape[1]), np.int64)
+    np.add.at(classes, owner, streams.classes[chosen])
     mtu = PATH_MTUS[np.minimum(np.searchsorted(PATH_MTUS, top_payload), len(PATH_MTUS) - 1)]
-    classes = np.stack(
-        [
-            np.bincount(connection[flows.message_bytes[rows] == length], minlength=count)
-            for length in MESSAGE_CLASSES.values()
-        ],
-        axis=1,
-    )
+    roce = streams.transport[first] == Transport.ROCEV2
     return Connections(
-        src=src[first_row],
-        dst=dst[first_row],
-        transport=transport,
-        dest_qp=np.where(roce, flows.dest_qp[first_row], ABSENT_U32).astype(np.uint32),
-        src_port=flows.src_port[first_row],
-        dst_port=flows.dst_port[first_row],
+        key=streams.connection[first],
+        src=streams.src[first],
+        dst=streams.dst[first],
+        transport=streams.transport[first],
+        dest_qp=streams.dest_qp[first],
+        src_port=streams.src_port[first],
+        dst_port=streams.dst_port[first],
         unit_bytes=np.where(roce, mtu, 1).astype(np.int64),
-        verbs=_verbs(flows, rows, connection, count),
-        mean_payload=np.bincount(connection, payload, count) / np.maximum(samples, 1),
-        mean_frame=np.bincount(connection, flows.frame_bytes[rows], count) / np.maximum(samples, 1),
-        message_classes=classes.astype(np.int64),
-        mean_message_bytes=mean_messages(
-            flows, src, dst, first_row, Curve(connection, flows.time_ns[rows], position), mtu
-        ),
+        verbs=verbs,
+        mean_payload=total("payload_bytes") / samples,
+        mean_frame=total("frame_bytes") / samples,
+        message_classes=classes,
+        mean_message_bytes=np.full(count, np.nan),
     )
 
 
-def _verbs(
-    flows: FlowBatch, rows: NDArray[np.intp], connection: NDArray[np.int32], count: int
-) -> NDArray[np.uint8]:
-    """`Verb` bits of each connection; 0 for TCP."""
-    opcode = np.where(flows.transport[rows] == Transport.ROCEV2, flows.opcode[rows] & 0x1F, 0xFF)
-    out = np.zeros(count, np.uint8)
-    for bit, opcodes in (
-        (Verb.WRITE, _WRITES),
-        (Verb.WRITE_IMM, _WRITES_IMM),
-        (Verb.SEND, _SENDS),
-        (Verb.READ, _READ_RESPONSES),
-    ):
-        out[np.unique(connection[np.isin(opcode, opcodes)])] |= np.uint8(bit)
-    return out
+def _curve(bins: ProgressBins) -> Curve:
+    """Positions at the first and the last sample of each bin."""
+    n = len(bins)
+    at = np.empty(2 * n, np.int64)
+    position = np.empty(2 * n, np.int64)
+    at[0::2], at[1::2] = bins.first_ns, bins.last_ns
+    position[0::2], position[1::2] = bins.first_seq, bins.last_seq
+    return Curve(np.repeat(bins.connection, 2), at, position)
 
 
-def _bins(
-    flows: FlowBatch,
-    rows: NDArray[np.intp],
-    connection: NDArray[np.int32],
-    position: NDArray[np.int64],
-    roce: NDArray[np.bool_],
-) -> ProgressBins:
-    """Rows sorted by connection and time, folded into bins."""
-    time = flows.time_ns[rows]
-    window = np.where(roce, REORDER_PKTS, REORDER_BYTES).astype(np.int64)
-    behind = fell_behind(connection, position, window)
-    slot = time // BIN_NS
-    new = np.ones(len(rows), np.bool_)
-    new[1:] = (connection[1:] != connection[:-1]) | (slot[1:] != slot[:-1])
-    head = np.flatnonzero(new)
-    tail = np.append(head[1:], len(rows))[: len(head)] - 1
-    stamped = flows.time_basis[rows] == TimeBasis.EXPORTER
-    slack = np.where(stamped, 0, time - flows.time_min_ns[rows])
-    scaled = flows.frame_bytes[rows].astype(np.float64) * flows.sampling_rate[rows]
+@njit(cache=True)
+def _grouped(owner: I32, count: int) -> I64:
+    """Rows by owner, those of one owner in their order (a counting sort)."""
+    at = np.zeros(count + 1, np.int64)
+    for i in range(len(owner)):
+        at[owner[i] + 1] += 1
+    for i in range(count):
+        at[i + 1] += at[i]
+    order = np.empty(len(owner), np.int64)
+    for i in range(len(owner)):
+        order[at[owner[i]]] = i
+        at[owner[i]] += 1
+    return order
 
-    def total(values: NDArray[np.generic]) -> NDArray[np.float64]:
-        if not len(head):
-            return np.zeros(0)
-        return np.asarray(np.add.reduceat(values.astype(np.float64), head))
 
-    return ProgressBins(
-        connection=connection[head],
-        first_ns=time[head],
-        last_ns=time[tail],
-        first_seq=position[head],
-        last_seq=position[tail],
-        slack_ns=np.maximum.reduceat(slack, head) if len(head) else slack,
-        samples=(tail - head + 1).astype(np.int32),
-        scaled_bytes=total(scaled),
-        retransmitted=total(behind).astype(np.int32),
-        marks=total(flows.ecn[rows] == 3).astype(np.int32),
-    )
+@njit(cache=True)
+def _chained(
+    connection: I32, section: I32, first_seq: I64, last_seq: I64, width: I64, window: I64
+) -> tuple[I64, I64, NDArray[np.bool_]]:
+    """Positions that go on from slice to slice, and bins that lie behind those of slices before.
+
+    Each slice unwrapped from its own first raw number, so the step into it is unwrapped like that
+    between any two samples (see `reconstruct.unwrap.unwrap`), and all of it moved by as much.
+    """
+    first, last = np.empty(len(connection), np.int64), np.empty(len(connection), np.int64)
+    repeated = np.zeros(len(connection), np.bool_)
+    shift, top, before = np.int64(0), np.int64(0), np.int64(0)
+    for i in range(len(connection)):
+        owner = connection[i]
+        if i == 0 or owner != connection[i - 1]:
+            shift, top, before = np.int64(0), first_seq[i], first_seq[i]
+        elif section[i] != section[i - 1]:
+            turn = np.int64(1) << width[owner]
+            step = (first_seq[i] - last[i - 1]) % turn
+            if step > turn - np.int64(turn * BEHIND_SHARE):
+                step -= turn
+            shift = last[i - 1] + step - first_seq[i]
+            before = top
+        first[i], last[i] = first_seq[i] + shift, last_seq[i] + shift
+        repeated[i] = max(first[i], last[i]) < before - window[owner]
+        top = max(top, first[i], last[i])
+    return first, last, repeated

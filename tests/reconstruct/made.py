@@ -15,6 +15,7 @@ from collector.schema import (
     ABSENT_U32,
     COLUMNS,
     CounterBatch,
+    ExporterHealth,
     FlowBatch,
     HeaderState,
     Telemetry,
@@ -97,7 +98,17 @@ def segments(time_ns: ArrayLike, src: ArrayLike, dst: ArrayLike, **columns: Arra
 def telemetry(*batches: FlowBatch) -> Telemetry:
     """What the collector would hand on of these packets."""
     flows = FlowBatch.concat(list(batches))
-    return Telemetry(flows, CounterBatch.empty(), (), (), 0, len(flows), 0, 0, 0)
+    exporters = exporters_of(flows)
+    return Telemetry(flows, CounterBatch.empty(), exporters, (), 0, len(flows), 0, 0, 0)
+
+
+def exporters_of(flows: FlowBatch) -> tuple[ExporterHealth, ...]:
+    """Exporters for all numbers that rows name."""
+    count = int(flows.exporter.max(initial=-1)) + 1
+    return tuple(
+        ExporterHealth(f"192.0.2.{n}", 0, "sflow5", 0, 0, 0, 0, 0, (), TimeBasis.EXPORTER, "ok")
+        for n in range(count)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +158,7 @@ def progress_of(*streams: Stream, endpoints: int | None = None, rate: int = 100)
     )
     none_read = [0] * len(CLASS_NAMES)
     connections = Connections(
+        key=np.arange(len(streams), dtype=np.uint64),
         src=np.array([s.src for s in streams], np.int32),
         dst=np.array([s.dst for s in streams], np.int32),
         transport=column("transport", Transport.ROCEV2, np.uint8),
@@ -168,6 +180,7 @@ def progress_of(*streams: Stream, endpoints: int | None = None, rate: int = 100)
         low,
         np.full(count, ABSENT_U32, np.uint32),
         tuple(address(i) for i in range(count)),
+        low,
     )
     return Progress(table, connections, bins, int(time.min()), int(time.max()))
 
