@@ -1,0 +1,211 @@
+"""Successive slices as one: streams are joined, and their counters go on from slice to slice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from collector.schema import I32, I64, U64, Transport
+from reconstruct.acknowledgements import PSN_BITS
+from reconstruct.binning import REORDER_BYTES, REORDER_PKTS, endpoint_table
+from reconstruct.bins import Endpoints, ProgressBins
+from reconstruct.hashing import mix
+from reconstruct.slices import Acks, Slice, Streams
+from reconstruct.unwrap import BEHIND_SHARE
+
+
+def merge(slices: Sequence[Slice], among: U64 | None = None) -> Slice:
+    """One slice that holds all that some successive ones do.
+
+    Parameters
+    ----------
+    slices : sequence of Slice
+        In order of time; not empty.
+    among : uint64[k]
+        Keys of endpoints: only streams between two of them are wanted. None: all.
+
+    Notes
+    -----
+    Bins, sums and positions are those of one slice of all samples. Only a retransmission that
+    reaches back over the start of a slice is noticed by whole bins.
+    """
+    parts = [s if among is None else _between(s, among) for s in slices]
+    if len(parts) == 1 and among is None:
+        return parts[0]
+    endpoints, number = _endpoints(parts)
+    pieces = _streams(parts, number)
+    _, first, inverse = np.unique(
+        mix(pieces.connection, pieces.point), return_index=True, return_inverse=True
+    )
+    stream = inverse.astype(np.int32)
+    streams = _summed(pieces, stream, first)
+    piece, section, bins = _bins(parts)
+    owner = stream[piece]
+    order = group_rows(owner, len(first))
+    bins = replace(bins, connection=owner).take(order)
+    roce = streams.transport == Transport.ROCEV2
+    first_seq, last_seq, repeated = _chained(
+        bins.connection,
+        section[order],
+        bins.first_seq,
+        bins.last_seq,
+        np.where(roce, PSN_BITS, 32).astype(np.int64),
+        np.where(roce, REORDER_PKTS, REORDER_BYTES).astype(np.int64),
+    )
+    retransmitted = np.where(repeated, bins.samples, bins.retransmitted).astype(np.int32)
+    bins = replace(bins, first_seq=first_seq, last_seq=last_seq, retransmitted=retransmitted)
+    start_ns, end_ns = parts[0].start_ns, parts[-1].end_ns
+    return Slice(start_ns, end_ns, endpoints, streams, bins, _acks(parts, number))
+
+
+def _between(part: Slice, among: U64) -> Slice:
+    """A slice with only the streams and acknowledgements between some endpoints."""
+    inside = np.isin(part.endpoints.key, among)
+    streams, bins, acks = part.streams, part.bins, part.acks
+    wanted = inside[streams.src] & inside[streams.dst]
+    starts = np.searchsorted(bins.connection, np.flatnonzero(wanted))
+    ends = np.searchsorted(bins.connection, np.flatnonzero(wanted), "right")
+    lengths = ends - starts
+    rows = np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
+    renumbered = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
+    return replace(
+        part,
+        streams=streams.take(wanted),
+        bins=replace(bins.take(rows), connection=renumbered),
+        acks=acks.take(inside[acks.src] & inside[acks.dst]),
+    )
+
+
+def _endpoints(parts: Sequence[Slice]) -> tuple[Endpoints, list[I32]]:
+    """All endpoints by address, and the new id of each slice's own."""
+    columns = {
+        name: np.concatenate([getattr(p.endpoints, name) for p in parts])
+        for name in ("vni", "hi", "lo", "key")
+    }
+    _, first, inverse = np.unique(columns["key"], return_index=True, return_inverse=True)
+    vni, hi, lo = (columns[name][first] for name in ("vni", "hi", "lo"))
+    rank = np.lexsort((lo, hi, vni))
+    place = np.empty(len(rank), np.int32)
+    place[rank] = np.arange(len(rank), dtype=np.int32)
+    ids = np.split(place[inverse], np.cumsum([len(p.endpoints) for p in parts])[:-1])
+    return endpoint_table(vni[rank], hi[rank], lo[rank]), ids
+
+
+def _streams(parts: Sequence[Slice], number: Sequence[I32]) -> Streams:
+    """The streams of all slices, one after the other, with the new ids of endpoints."""
+    columns = {
+        f.name: np.concatenate([getattr(p.streams, f.name) for p in parts]) for f in fields(Streams)
+    }
+    for end in ("src", "dst"):
+        columns[end] = np.concatenate(
+            [ids[getattr(p.streams, end)] for p, ids in zip(parts, number, strict=True)]
+        )
+    return Streams(**columns)
+
+
+def _summed(pieces: Streams, stream: I32, first: NDArray[np.intp]) -> Streams:
+    """The streams that pieces of several slices make; sums add up, the rest is as first seen."""
+    count = len(first)
+    verbs = np.zeros(count, np.uint8)
+    np.bitwise_or.at(verbs, stream, pieces.verbs)
+    top_payload = np.zeros(count, np.int64)
+    np.maximum.at(top_payload, stream, pieces.top_payload)
+    classes = np.zeros((count, pieces.classes.shape[1]), np.int64)
+    np.add.at(classes, stream, pieces.classes)
+
+    def total(name: str) -> I64:
+        return np.bincount(stream, getattr(pieces, name), count).astype(np.int64)
+
+    return replace(
+        pieces.take(first),
+        verbs=verbs,
+        samples=total("samples"),
+        payload_bytes=total("payload_bytes"),
+        frame_bytes=total("frame_bytes"),
+        top_payload=top_payload,
+        classes=classes,
+    )
+
+
+def _acks(parts: Sequence[Slice], number: Sequence[I32]) -> Acks:
+    """The acknowledgements of all slices, with the new ids of endpoints."""
+    columns = {
+        f.name: np.concatenate([getattr(p.acks, f.name) for p in parts]) for f in fields(Acks)
+    }
+    for end in ("src", "dst"):
+        columns[end] = np.concatenate(
+            [ids[getattr(p.acks, end)] for p, ids in zip(parts, number, strict=True)]
+        )
+    return Acks(**columns)
+
+
+def _bins(parts: Sequence[Slice]) -> tuple[I32, I32, ProgressBins]:
+    """The row of `_streams` and the number of the slice of each bin, and the bins of all slices."""
+    columns = {
+        f.name: np.concatenate([getattr(p.bins, f.name) for p in parts])
+        for f in fields(ProgressBins)
+    }
+    ahead = np.cumsum([0, *(len(p.streams) for p in parts[:-1])])
+    piece = np.concatenate(
+        [(p.bins.connection + n).astype(np.int32) for p, n in zip(parts, ahead, strict=True)]
+    )
+    section = np.repeat(np.arange(len(parts), dtype=np.int32), [len(p.bins) for p in parts])
+    return piece, section, ProgressBins(**columns)
+
+
+@njit(cache=True)
+def group_rows(owner: I32, count: int) -> I64:
+    """Rows by owner, those of one owner in their order (a counting sort).
+
+    Parameters
+    ----------
+    owner : int32[n]
+        From 0 to `count` - 1.
+
+    Returns
+    -------
+    int64[n]
+    """
+    at = np.zeros(count + 1, np.int64)
+    for i in range(len(owner)):
+        at[owner[i] + 1] += 1
+    for i in range(count):
+        at[i + 1] += at[i]
+    order = np.empty(len(owner), np.int64)
+    for i in range(len(owner)):
+        order[at[owner[i]]] = i
+        at[owner[i]] += 1
+    return order
+
+
+@njit(cache=True)
+def _chained(
+    connection: I32, section: I32, first_seq: I64, last_seq: I64, width: I64, window: I64
+) -> tuple[I64, I64, NDArray[np.bool_]]:
+    """Positions that go on from slice to slice, and bins that lie behind those of slices before.
+
+    Each slice unwrapped from its own first raw number, so the step into it is unwrapped like that
+    between any two samples (see `reconstruct.unwrap.unwrap`), and all of it moved by as much.
+    """
+    first, last = np.empty(len(connection), np.int64), np.empty(len(connection), np.int64)
+    repeated = np.zeros(len(connection), np.bool_)
+    shift, top, before = np.int64(0), np.int64(0), np.int64(0)
+    for i in range(len(connection)):
+        owner = connection[i]
+        if i == 0 or owner != connection[i - 1]:
+            shift, top, before = np.int64(0), first_seq[i], first_seq[i]
+        elif section[i] != section[i - 1]:
+            turn = np.int64(1) << width[owner]
+            step = (first_seq[i] - last[i - 1]) % turn
+            if step > turn - np.int64(turn * BEHIND_SHARE):
+                step -= turn
+            shift = last[i - 1] + step - first_seq[i]
+            before = top
+        first[i], last[i] = first_seq[i] + shift, last_seq[i] + shift
+        repeated[i] = max(first[i], last[i]) < before - window[owner]
+        top = max(top, first[i], last[i])
+    return first, last, repeated
