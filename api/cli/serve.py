@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import signal
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
 
 from api.cli.exit import DONE, exit_code_of, say
 from api.service.listening import Listening
+from api.settings import HostPort
 from collector.errors import ListenError
 from collector.store import Store, StoreSettings
 from collector.udp import RECEIVE_BUFFER_BYTES, UdpReceiver
-
-_ADDRESS: Final = re.compile(r"(?:\[([^\[\]]+)\]|([^:\[\]]+)):(\d{1,5})", re.ASCII)
 
 
 def run(directory: Path, listen: str, keep_age_s: float, keep_bytes: int | None) -> int:
@@ -38,17 +35,20 @@ def run(directory: Path, listen: str, keep_age_s: float, keep_bytes: int | None)
     """
 
     def work() -> int:
-        host, port = _parse(listen)
+        try:
+            address = HostPort.parse(listen)
+        except ValueError as error:
+            raise ListenError(listen, str(error)) from error
         settings = StoreSettings(keep_age_s=keep_age_s, keep_bytes=keep_bytes)
-        receiver = UdpReceiver(host, port)
+        receiver = UdpReceiver(address.host, address.port)
         receiver.start()  # first: where the port is taken, no folder must be made
         try:
             with Store(directory, settings) as store:
                 listening = Listening(receiver, store, settings.hold_s, _tell)
                 for number in (signal.SIGTERM, signal.SIGINT):
                     signal.signal(number, lambda *_: listening.stop())
-                named = f"[{host}]" if ":" in host else host
-                _tell(f"listening on udp {named}:{receiver.port}, storing in {directory}")
+                bound = HostPort(address.host, receiver.port)
+                _tell(f"listening on udp {bound}, storing in {directory}")
                 _tell_of_buffer(receiver.reception().receive_buffer_bytes)
                 listening.run()
         finally:
@@ -56,13 +56,6 @@ def run(directory: Path, listen: str, keep_age_s: float, keep_bytes: int | None)
         return DONE
 
     return exit_code_of(work)
-
-
-def _parse(listen: str) -> tuple[str, int]:
-    found = _ADDRESS.fullmatch(listen)
-    if found is None or int(found[3]) >= 1 << 16:
-        raise ListenError(listen, "not HOST:PORT, as 192.0.2.10:6343 or [::]:6343")
-    return found[1] or found[2], int(found[3])
 
 
 def _tell_of_buffer(granted_bytes: int) -> None:
