@@ -228,3 +228,24 @@ def serve(
     from api.cli.serve import run
 
     raise typer.Exit(run(store, listen, keep_age_s, keep_bytes))
+
+
+@app.command("check-config")
+def check_config(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="TOML file of settings.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="An object, with a member a key.")
+    ] = False,
+) -> None:
+    """Say the settings that FILE and the environment make, and where each comes from.
+
+    The environment wins: RINGSCOPE_STORE__DIRECTORY over store.directory in FILE.
+    Passwords are hidden. The inventory is read too.
+
+    Exit code 0: the service could use them. 2: it could not; every fault is said, with its place.
+    """
+    from api.cli.check_config import run
+
+    raise typer.Exit(run(file, as_json=as_json))

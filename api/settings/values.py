@@ -93,6 +93,8 @@ def _url(value: object) -> str:
         raise ValueError(f"no kind of database is called {url.drivername!r}") from None
     except (ArgumentError, ValueError):
         raise ValueError("not a database URL, as postgresql+psycopg://host/name") from None
+    if "@" in (url.host or ""):  # the rest of a password, which would be shown as a host
+        raise ValueError("an @ in a password is written %40")
     return text
 
 
