@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from collector.inventory import Inventory
 from collector.schema import Telemetry
-from patterns.job import analyse_job
+from patterns.job import study_job
 from patterns.result import Analysis, JobResult, Unassigned
 from reconstruct.bins import Progress
 from reconstruct.jobs import discover
@@ -27,31 +29,31 @@ def analyse_window(telemetry: Telemetry, inventory: Inventory) -> Analysis:
         May be empty; then each endpoint counts as a host of its own.
     """
     progress = follow(telemetry)
-    host_of = _hosts(progress, inventory)
+    host_of = known_hosts(progress, inventory)
     traffic = classify(progress, inventory.storage)
     volumes = window_volumes(progress)
     jobs: list[JobResult] = []
     for candidate in discover(progress, traffic, host_of):
-        job = analyse_job(progress, volumes, candidate, host_of, f"job-{len(jobs)}")
-        if job is not None:
-            jobs.append(job)
+        study = study_job(progress, volumes, candidate, host_of, f"job-{len(jobs)}")
+        if study is not None:
+            jobs.append(study.result)
     return Analysis(
         window_start_ns=progress.window_start_ns,
         window_end_ns=progress.window_end_ns,
         jobs=tuple(jobs),
-        unassigned=_unassigned(progress, volumes, traffic, jobs),
+        unassigned=unassigned(progress, volumes, traffic, jobs),
     )
 
 
-def _hosts(progress: Progress, inventory: Inventory) -> dict[int, str]:
+def known_hosts(progress: Progress, inventory: Inventory) -> dict[int, str]:
     """Host name of each endpoint id that the inventory knows."""
     by_address = {nic: host.name for host in inventory.hosts for nic in host.nics}
     names = enumerate(progress.endpoints.names)
     return {i: by_address[name] for i, name in names if name in by_address}
 
 
-def _unassigned(
-    progress: Progress, volumes: Volumes, traffic: NDArray[np.uint8], jobs: list[JobResult]
+def unassigned(
+    progress: Progress, volumes: Volumes, traffic: NDArray[np.uint8], jobs: Sequence[JobResult]
 ) -> Unassigned:
     """Bytes of the connections that no job holds, by class."""
     job_of = {name: i for i, job in enumerate(jobs) for name in job.endpoints}

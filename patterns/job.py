@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from patterns import timeline
+from patterns.beat import Beat
 from patterns.claim import claim
 from patterns.findings.slow_iteration import slow_iterations
 from patterns.groups import Found, build, doubt_short, recognise
@@ -26,13 +28,30 @@ FIRM_RHYTHM: Final = 0.5  # split-half reliability from which rails of a job fin
 EXPLAINED: Final = 0.5  # of a candidate's bytes must lie in groups, or its rhythm is no job
 
 
-def analyse_job(
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A job as one window shows it, and what places its iterations in windows to come.
+
+    Parameters
+    ----------
+    result : JobResult
+    cuts_ns : int64[k]
+        Ends of iterations in the window.
+    beat : Beat
+    """
+
+    result: JobResult
+    cuts_ns: NDArray[np.int64]
+    beat: Beat
+
+
+def study_job(
     progress: Progress,
     volumes: Volumes,
     candidate: Candidate,
     host_of: Mapping[int, str],
     name: str,
-) -> JobResult | None:
+) -> Study | None:
     """One job, or None where the candidate runs no collective and no two-way chain.
 
     Parameters
@@ -66,7 +85,7 @@ def analyse_job(
     known = any(int(e) in host_of for e in candidate.endpoints)
     together = _endpoints_claim(candidate, found, samples, known=known)
     sizes = parallelism(found, layout)
-    return JobResult(
+    result = JobResult(
         id=name,
         name=None,
         user=None,
@@ -91,6 +110,25 @@ def analyse_job(
         iterations=iterations,
         # Times that are not good cannot say that one iteration was long.
         anomalies=() if candidate.known_ns else tuple(slow_iterations(name, iterations, samples)),
+    )
+    return Study(result, candidate.turns_ns, _beat(progress, candidate, flows, found, volume))
+
+
+def _beat(
+    progress: Progress, candidate: Candidate, flows: Flows, found: list[Found], volume: float
+) -> Beat:
+    """What places the iterations of this job in other windows."""
+    keys = progress.connections.key
+    reducers = [f for f in found if f.role.kind == "dp"]
+    lengths = np.diff(candidate.turns_ns)
+    return Beat(
+        connections=keys[candidate.connections],
+        reducers=tuple(keys[flows.connection[f.rows]] for f in reducers),
+        may_shard=any(f.role.algorithm == "ring" for f in reducers),
+        period_s=float(np.median(lengths)) / 1e9,
+        volume_bytes=volume,
+        known_ns=candidate.known_ns,
+        samples_per_turn=int(flows.samples.sum()) // max(len(lengths), 1),
     )
 
 

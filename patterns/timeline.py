@@ -119,7 +119,7 @@ def place(
     crude, middles = _crude_ends(signal, turns_ns, pause)
     if len(crude) < 2:
         return None
-    crude, middles = _fill_missed(signal, crude, middles)
+    crude, middles = _fill_missed(progress, np.concatenate(groups), signal, crude, middles)
     reading = _read(progress, groups, crude, middles)
     if reading is None:
         unknown = claim(0.5, 0, 1.0, "too few samples per connection to follow its volume")
@@ -279,18 +279,26 @@ def _crude_ends(
 
 
 def _fill_missed(
-    signal: Pulse, ends_ns: NDArray[np.int64], middles_ns: NDArray[np.int64]
+    progress: Progress,
+    connections: NDArray[np.int32],
+    signal: Pulse,
+    ends_ns: NDArray[np.int64],
+    middles_ns: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Ends and pauses with those put in that lie unseen in a stretch of several iterations.
 
-    A stretch of k periods is k iterations only if it also holds k iterations' samples; else it is
-    one that took so long.
+    A stretch of k periods is k iterations only if it also holds k iterations' samples or, where
+    telemetry itself was missing, if k iterations' bytes went by; else it is one that took so long.
     """
     lengths = np.diff(ends_ns)
     period = float(np.median(lengths))
+    periods = np.rint(lengths / period)
     gone_by = np.concatenate([[0.0], np.cumsum(signal.weight)])
     held = np.diff(gone_by[np.searchsorted(signal.time_ns, ends_ns, "right")])
-    parts = np.minimum(np.rint(lengths / period), np.rint(held / np.median(held)))
+    parts = np.minimum(periods, np.rint(held / np.median(held)))
+    if (parts < periods).any():
+        moved = _moved(progress, connections, ends_ns)
+        parts = np.maximum(parts, np.minimum(periods, np.rint(moved)))
     lag = int(np.median(middles_ns - ends_ns))
     missed = [
         int(end + length * j / k)
@@ -301,6 +309,27 @@ def _fill_missed(
         return ends_ns, middles_ns
     put_in = np.array(missed, np.int64)
     return np.sort(np.append(ends_ns, put_in)), np.sort(np.append(middles_ns, put_in + lag))
+
+
+def _moved(
+    progress: Progress, connections: NDArray[np.int32], moments_ns: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Iterations' worth of bytes that passed between moments; float64[k - 1].
+
+    By the median connection; a counter that went round unseen makes it too few.
+    """
+    bins = progress.bins
+    shares = []
+    for connection in connections:
+        first, last = np.searchsorted(bins.connection, (connection, connection + 1))
+        if last - first < 2:
+            continue
+        at = np.interp(moments_ns, bins.last_ns[first:last], bins.last_seq[first:last])
+        steps = np.diff(at)
+        typical = float(np.median(steps))
+        if typical > 0:
+            shares.append(steps / typical)
+    return np.median(shares, axis=0) if shares else np.ones(len(moments_ns) - 1)
 
 
 def _read_pauses(reading: _Reading, *, may_shard: bool) -> tuple[Pause | None, Collective, Claim]:

@@ -21,6 +21,7 @@ from reconstruct.activity import activity, timed
 from reconstruct.bins import BIN_NS, Progress
 from reconstruct.iterations import follow_cycle
 from reconstruct.likeness import same_rhythm
+from reconstruct.merging import group_rows
 from reconstruct.period import CYCLES, Period, find_period
 from reconstruct.traffic import Traffic
 
@@ -83,17 +84,59 @@ def discover(
     if component.max(initial=-1) < 0:
         return []
     merged, likeness, parts, weakest = same_rhythm(progress, usable, component, host_of)
+    jobs = int(merged.max()) + 1
+    job_of = np.where(component >= 0, merged[np.maximum(component, 0)], jobs).astype(np.int32)
+    owner = np.where(usable, job_of[progress.connections.src], jobs).astype(np.int32)
+    row_owner = owner[progress.bins.connection]
+    rows = group_rows(row_owner, jobs + 1)
+    edges = np.searchsorted(row_owner[rows], np.arange(jobs + 1))
     found = []
-    for job in range(merged.max() + 1):
-        members = np.flatnonzero(np.isin(component, np.flatnonzero(merged == job)))
-        inside = np.isin(progress.connections.src, members) & usable
-        candidate = _cycle(progress, members, np.flatnonzero(inside))
+    for job in range(jobs):
+        candidate = _cycle(
+            progress,
+            np.flatnonzero(job_of == job),
+            np.flatnonzero(owner == job),
+            rows[edges[job] : edges[job + 1]],
+        )
         if candidate is not None:
             joined = float(likeness[job]), int(parts[job]), float(weakest[job])
             found.append(
                 replace(candidate, rhythm=joined[0], components=joined[1], reliable=joined[2])
             )
     return sorted(found, key=lambda c: int(c.endpoints[0]))
+
+
+def renew(
+    progress: Progress, traffic: NDArray[np.uint8], endpoints: NDArray[np.int32], known: Candidate
+) -> Candidate | None:
+    """A job found before, in another window: its connections and its cycle anew.
+
+    Parameters
+    ----------
+    progress : Progress
+    traffic : uint8[c]
+        As `reconstruct.traffic.classify` gives it.
+    endpoints : int32[e]
+        Ids of the job's endpoints in this window, ascending.
+    known : Candidate
+        As it was found: how its parts came together is taken over.
+
+    Returns
+    -------
+    Candidate or None
+        None where it keeps no cycle here.
+    """
+    member = np.zeros(len(progress.endpoints), np.bool_)
+    member[endpoints] = True
+    inside = member[progress.connections.src] & member[progress.connections.dst]
+    wanted = inside & _usable(progress, traffic)
+    rows = np.flatnonzero(wanted[progress.bins.connection])
+    candidate = _cycle(progress, endpoints, np.flatnonzero(wanted), rows)
+    if candidate is None:
+        return None
+    return replace(
+        candidate, rhythm=known.rhythm, components=known.components, reliable=known.reliable
+    )
 
 
 def _usable(progress: Progress, traffic: NDArray[np.uint8]) -> NDArray[np.bool_]:
@@ -152,12 +195,13 @@ def _components(progress: Progress, usable: NDArray[np.bool_]) -> NDArray[np.int
 
 def _cycle(
     progress: Progress,
-    members: NDArray[np.intp],
+    members: NDArray[np.integer],
     connections: NDArray[np.intp],
+    rows: NDArray[np.intp],
 ) -> Candidate | None:
-    """The common cycle of some connections, or None where there is none of `CYCLES` turns."""
+    """The common cycle of some connections, whose rows are given; None without `CYCLES` turns."""
     bins = progress.bins
-    rows, time, known_ns = timed(bins, np.flatnonzero(np.isin(bins.connection, connections)))
+    rows, time, known_ns = timed(bins, rows)
     if len(rows) < FEWEST_OF_A_CYCLE:
         return None
     order = np.argsort(time, kind="stable")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 
 import numpy as np
@@ -17,24 +17,54 @@ from reconstruct.hashing import mix
 from reconstruct.slices import Acks, Slice, Streams
 from reconstruct.unwrap import BEHIND_SHARE
 
+Pick = Callable[[Endpoints, I32, I32], NDArray[np.bool_]]
+"""Which of some pairs of endpoints are wanted, by their ids in a table; bool[n]."""
 
-def merge(slices: Sequence[Slice], among: U64 | None = None) -> Slice:
+
+def between(keys: U64) -> Pick:
+    """Wants what runs between two endpoints of these keys."""
+
+    def pick(endpoints: Endpoints, src: I32, dst: I32) -> NDArray[np.bool_]:
+        inside = np.isin(endpoints.key, keys)
+        return np.asarray(inside[src] & inside[dst])
+
+    return pick
+
+
+def outside(sets: Sequence[U64]) -> Pick:
+    """Wants what does not run between two endpoints of one of these (disjoint) sets of keys."""
+    keys = np.concatenate([np.zeros(0, np.uint64), *sets])
+    owner = np.repeat(np.arange(len(sets)), [len(one) for one in sets])
+    order = np.argsort(keys)
+    keys, owner = keys[order], owner[order]
+
+    def pick(endpoints: Endpoints, src: I32, dst: I32) -> NDArray[np.bool_]:
+        if not len(keys):
+            return np.ones(len(src), np.bool_)
+        at = np.minimum(np.searchsorted(keys, endpoints.key), len(keys) - 1)
+        held = np.where(keys[at] == endpoints.key, owner[at], -1)
+        return np.asarray((held[src] < 0) | (held[src] != held[dst]))
+
+    return pick
+
+
+def merge(slices: Sequence[Slice], pick: Pick | None = None) -> Slice:
     """One slice that holds all that some successive ones do.
 
     Parameters
     ----------
     slices : sequence of Slice
         In order of time; not empty.
-    among : uint64[k]
-        Keys of endpoints: only streams between two of them are wanted. None: all.
+    pick : Pick
+        Which streams are wanted; None: all.
 
     Notes
     -----
     Bins, sums and positions are those of one slice of all samples. Only a retransmission that
     reaches back over the start of a slice is noticed by whole bins.
     """
-    parts = [s if among is None else _between(s, among) for s in slices]
-    if len(parts) == 1 and among is None:
+    parts = [s if pick is None else _restricted(s, pick) for s in slices]
+    if len(parts) == 1 and pick is None:
         return parts[0]
     endpoints, number = _endpoints(parts)
     pieces = _streams(parts, number)
@@ -62,11 +92,10 @@ def merge(slices: Sequence[Slice], among: U64 | None = None) -> Slice:
     return Slice(start_ns, end_ns, endpoints, streams, bins, _acks(parts, number))
 
 
-def _between(part: Slice, among: U64) -> Slice:
-    """A slice with only the streams and acknowledgements between some endpoints."""
-    inside = np.isin(part.endpoints.key, among)
+def _restricted(part: Slice, pick: Pick) -> Slice:
+    """A slice with only the streams and acknowledgements that are wanted."""
     streams, bins, acks = part.streams, part.bins, part.acks
-    wanted = inside[streams.src] & inside[streams.dst]
+    wanted = pick(part.endpoints, streams.src, streams.dst)
     starts = np.searchsorted(bins.connection, np.flatnonzero(wanted))
     ends = np.searchsorted(bins.connection, np.flatnonzero(wanted), "right")
     lengths = ends - starts
@@ -76,7 +105,7 @@ def _between(part: Slice, among: U64) -> Slice:
         part,
         streams=streams.take(wanted),
         bins=replace(bins.take(rows), connection=renumbered),
-        acks=acks.take(inside[acks.src] & inside[acks.dst]),
+        acks=acks.take(pick(part.endpoints, acks.src, acks.dst)),
     )
 
 

@@ -13,11 +13,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from collector.schema import I32, U64, FlowBatch, Telemetry, Transport
+from collector.schema import I32, FlowBatch, Telemetry, Transport
 from reconstruct.acknowledgements import Curve, mean_messages
 from reconstruct.binning import bin_slice
 from reconstruct.bins import Connections, Progress, ProgressBins
-from reconstruct.merging import group_rows, merge
+from reconstruct.merging import Pick, group_rows, merge
 from reconstruct.slices import Slice, StreamKind, Streams
 
 PATH_MTUS: Final = np.array([256, 512, 1024, 2048, 4096])  # the IB path MTUs there are
@@ -47,15 +47,15 @@ def _window(flows: FlowBatch) -> tuple[int, int]:
     return int(flows.time_ns.min()), int(flows.time_ns.max())
 
 
-def join(slices: Sequence[Slice], among: U64 | None = None) -> Progress:
+def join(slices: Sequence[Slice], pick: Pick | None = None) -> Progress:
     """Progress of every connection over successive slices, as if they had been one.
 
     Parameters
     ----------
-    slices, among
+    slices, pick
         See `reconstruct.merging.merge`.
     """
-    whole = merge(slices, among)
+    whole = merge(slices, pick)
     streams, bins = whole.streams, whole.bins
     connection, first = _connections_of(streams)
     chosen = _best_points(streams, connection, len(first))

@@ -15,7 +15,7 @@ from collector.ingest import ingest
 from collector.schema import FlowBatch, Telemetry
 from reconstruct.binning import bin_slice
 from reconstruct.bins import BIN_NS, Connections, Endpoints, Progress, ProgressBins
-from reconstruct.merging import group_rows, merge
+from reconstruct.merging import between, group_rows, merge, outside
 from reconstruct.progress import follow, join
 from reconstruct.slices import Slice
 from tests.reconstruct.made import (
@@ -133,7 +133,7 @@ def test_only_what_lies_between_wanted_endpoints() -> None:
     told = mixed(3)
     slices = cut(told, START_NS // BIN_NS * BIN_NS + 2_000 * MS)
     keys = merge(slices).endpoints.key
-    whole, wanted = join(slices), join(slices, keys[[0, 1, 2]])
+    whole, wanted = join(slices), join(slices, between(keys[[0, 1, 2]]))
     names = {whole.endpoints.names[i] for i in (0, 1, 2)}
     inside = [
         whole.endpoints.names[s] in names and whole.endpoints.names[d] in names
@@ -142,7 +142,19 @@ def test_only_what_lies_between_wanted_endpoints() -> None:
     assert wanted.connections.key.tolist() == whole.connections.key[inside].tolist()
     rows = np.array(inside)[whole.bins.connection]
     assert wanted.bins.last_seq.tolist() == whole.bins.last_seq[rows].tolist()
-    assert len(join(slices, keys[:0]).bins) == 0
+    assert len(join(slices, between(keys[:0])).bins) == 0
+
+
+def test_only_what_lies_outside_of_sets() -> None:
+    slices = cut(mixed(4), START_NS // BIN_NS * BIN_NS + 2_000 * MS)
+    keys = merge(slices).endpoints.key
+    whole = join(slices)
+    rest = join(slices, outside([keys[[0, 1]], keys[[2, 3]]]))
+    pairs = set(zip(whole.connections.src.tolist(), whole.connections.dst.tolist(), strict=True))
+    assert {(0, 1), (1, 2), (2, 0), (3, 4)} <= pairs
+    left = set(zip(rest.connections.src.tolist(), rest.connections.dst.tolist(), strict=True))
+    assert left == pairs - {(0, 1), (1, 0)}
+    assert_same(join(slices, outside([])), whole)
 
 
 def test_silence_is_a_slice_too() -> None:

@@ -1,0 +1,78 @@
+"""A job's beat: what places its iterations in new telemetry without analysing it anew.
+
+The structure of a job holds for hours, its iterations come every few seconds. So the connections
+that mark an iteration's end are learned with the structure, and only the ends are read often.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collector.schema import U64
+from patterns import timeline
+from reconstruct.activity import timed
+from reconstruct.bins import Progress
+from reconstruct.iterations import follow_cycle
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """How a job marks its iterations.
+
+    Parameters
+    ----------
+    connections : uint64[c]
+        Keys of the connections that keep its cycle.
+    reducers : tuple of uint64[r]
+        Keys of those of each data-parallel group; none: turns of the cycle are all there is.
+    may_shard : bool
+        See `patterns.timeline.place`.
+    period_s : float
+    volume_bytes : float
+        Of an iteration.
+    known_ns : int
+        How well the samples' times are known; 0 where they are good.
+    samples_per_turn : int
+    """
+
+    connections: U64
+    reducers: tuple[U64, ...]
+    may_shard: bool
+    period_s: float
+    volume_bytes: float
+    known_ns: int
+    samples_per_turn: int
+
+
+def find_ends(progress: Progress, beat: Beat) -> NDArray[np.int64]:
+    """Ends of the iterations in a window.
+
+    Parameters
+    ----------
+    progress : Progress
+        Some periods of the job, and nothing of others.
+    beat : Beat
+
+    Returns
+    -------
+    int64[k]
+        ns since the epoch, ascending; empty where too little of the cycle is seen.
+    """
+    bins = progress.bins
+    keys = progress.connections.key
+    inside = np.isin(keys, beat.connections)
+    rows, time, _ = timed(bins, np.flatnonzero(inside[bins.connection]))
+    order = np.argsort(time, kind="stable")
+    weight = bins.samples[rows[order]].astype(np.float64)
+    turns = follow_cycle(time[order], weight, beat.period_s)
+    if len(turns) < 2:
+        return turns[:0]
+    groups = [np.flatnonzero(np.isin(keys, group)).astype(np.int32) for group in beat.reducers]
+    groups = [group for group in groups if len(group)]
+    if not groups:
+        return turns if not beat.reducers else turns[:0]
+    placed = timeline.place(progress, groups, turns, may_shard=beat.may_shard)
+    return turns[:0] if placed is None else placed.ends_ns

@@ -1,0 +1,142 @@
+"""Numbering: ends of iterations, read again and again, become iterations that never change.
+
+An end is taken over once, when it is old enough to be well known; from then on the iteration
+before it has its number and its times, whatever later windows say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from patterns.result import Iteration
+
+SHORTEST: Final = 0.5  # of the period: an end that follows the last one sooner is that one again
+SAME_PHASE: Final = 0.1  # of the period: ends read further away are of another phase of the turn
+KEPT: Final = 200  # iterations that a state remembers: a median and its spread need no more
+
+
+@dataclass(frozen=True, slots=True)
+class Numbering:
+    """Where the numbering of a job stands; a value.
+
+    Parameters
+    ----------
+    iterations : tuple of Iteration
+        The newest final ones, at most `KEPT`.
+    """
+
+    iterations: tuple[Iteration, ...] = ()
+
+    @property
+    def next_index(self) -> int:
+        return self.iterations[-1].index + 1 if self.iterations else 0
+
+    @property
+    def last_end_ns(self) -> int | None:
+        return self.iterations[-1].end_ns if self.iterations else None
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What one reading added.
+
+    Parameters
+    ----------
+    numbering : Numbering
+    final : tuple of Iteration
+        Iterations that are final from now on.
+    provisional : tuple of Iteration
+        What follows them in the window: ends that may still move, and the iteration under way.
+    """
+
+    numbering: Numbering
+    final: tuple[Iteration, ...]
+    provisional: tuple[Iteration, ...]
+
+
+def settle(
+    numbering: Numbering,
+    ends_ns: NDArray[np.int64],
+    *,
+    period_s: float,
+    volume_bytes: float | None,
+    window_ns: tuple[int, int],
+    horizon_ns: int,
+) -> Settled:
+    """Number what is new of the ends of iterations that a window shows.
+
+    Parameters
+    ----------
+    numbering : Numbering
+    ends_ns : int64[k]
+        Ascending; some may have been numbered before, and are read a little differently now.
+    period_s : float
+    volume_bytes : float or None
+        Of an iteration.
+    window_ns : (int, int)
+        Start and end of the window.
+    horizon_ns : int
+        An end up to here is well known.
+    """
+    ends = _in_phase(numbering, ends_ns, period_s)
+    shortest_ns = SHORTEST * period_s * 1e9
+    last = numbering.last_end_ns
+    begin = window_ns[0] if last is None else last
+    # Between the last end and a window that begins far behind it nobody looked.
+    whole = last is not None and window_ns[0] <= last + shortest_ns
+    index = numbering.next_index
+    final: list[Iteration] = []
+    provisional: list[Iteration] = []
+    for end in ends.tolist():
+        if end <= begin or (last is not None and end - begin < shortest_ns):
+            continue
+        settled = end <= horizon_ns
+        made = Iteration(index, begin, end, volume_bytes if whole else None, whole, settled)
+        (final if settled else provisional).append(made)
+        begin, last, whole, index = end, end, True, index + 1
+    if begin < window_ns[1] and (final or provisional or numbering.iterations):
+        provisional.append(Iteration(index, begin, window_ns[1], None, False, False))
+    kept = (*numbering.iterations, *final)[-KEPT:]
+    return Settled(Numbering(kept), tuple(final), tuple(provisional))
+
+
+def finish(numbering: Numbering, end_ns: int) -> tuple[Numbering, Iteration | None]:
+    """The end of a job: the iteration under way stays incomplete, and is final.
+
+    Parameters
+    ----------
+    end_ns : int
+        When its last traffic passed.
+    """
+    last = numbering.last_end_ns
+    if last is None or end_ns <= last:
+        return numbering, None
+    cut_off = Iteration(numbering.next_index, last, end_ns, None, False, True)
+    return replace(numbering, iterations=(*numbering.iterations, cut_off)[-KEPT:]), cut_off
+
+
+def _in_phase(
+    numbering: Numbering, ends_ns: NDArray[np.int64], period_s: float
+) -> NDArray[np.int64]:
+    """The ends, moved to the moment of the turn that has been counted from so far.
+
+    With more samples, another pause of the turn may come to look like its end; iterations that
+    were counted from one are counted from it on.
+    """
+    known = np.array([i.end_ns for i in numbering.iterations], np.int64)
+    period_ns = period_s * 1e9
+    if not len(known) or not len(ends_ns):
+        return ends_ns
+    known = known[known >= ends_ns[0] - period_ns / 2]
+    near = ends_ns[ends_ns <= known[-1] + period_ns / 2] if len(known) else ends_ns[:0]
+    if not len(near):
+        return ends_ns
+    at = np.clip(np.searchsorted(known, near), 1, max(len(known) - 1, 1))
+    left, right = known[np.maximum(at - 1, 0)], known[np.minimum(at, len(known) - 1)]
+    nearest = np.where(near - left < right - near, left, right)
+    shift = float(np.median(near - nearest))
+    return ends_ns - int(shift) if abs(shift) > SAME_PHASE * period_ns else ends_ns
