@@ -1,0 +1,65 @@
+// What is said of a node or an edge of a drawing when it is pointed at.
+
+import { bytes, plural, sure, words } from "./units.js";
+
+const MOST = 8; // lines of one sort
+
+// What the drawings need to know of a job: hosts, coordinates, volumes of edges.
+export function factsOf(topology, groups) {
+  const hostOf = new Map(topology.nodes.map(({ endpoint, host }) => [endpoint, host]));
+  const volumes = new Map(topology.edges.map((edge) => [`${edge.src} ${edge.dst}`, edge]));
+  const endpointsOf = new Map();
+  const file = (name, node) => {
+    if (!endpointsOf.has(name)) endpointsOf.set(name, []);
+    endpointsOf.get(name).push(node);
+  };
+  for (const node of topology.nodes) {
+    file(node.host, node);
+    if (node.endpoint !== node.host) file(node.endpoint, node);
+  }
+  const groupsOf = new Map();
+  for (const group of groups) {
+    for (const member of group.members) {
+      if (!groupsOf.has(member)) groupsOf.set(member, []);
+      groupsOf.get(member).push(group.id);
+    }
+  }
+  const nodeLines = (name) => {
+    const nodes = endpointsOf.get(name) ?? [];
+    const known = nodes.map(({ endpoint, host, coordinates }) => {
+      const place = Object.entries(coordinates).map(([kind, nth]) => `${kind} ${nth}`).join(", ");
+      const ids = (groupsOf.get(endpoint) ?? []).join(", ");
+      const who = endpoint === name ? `on ${host}` : endpoint;
+      return `${who}${place && `: rank ${place}`}${ids && ` (in ${ids})`}`;
+    });
+    return [name, ...cut(known)];
+  };
+  return { hostOf, volumes, nodeLines };
+}
+
+function cut(lines) {
+  return lines.length > MOST ? [...lines.slice(0, MOST), `and ${lines.length - MOST} more`] : lines;
+}
+
+// Names, bytes per iteration of each rail, the groups, how sure that is and on what basis.
+export function edgeLines(link, facts) {
+  const directions = [link.pairs, ...(link.back ? [link.back.pairs] : [])];
+  const volumes = directions.flatMap((pairs) => cut(pairs.map((pair) => volumeLine(pair, facts))));
+  const groups = new Map(link.pairs.map(({ group }) => [group.id, group]));
+  const ids = [...groups.keys()];
+  const least = [...groups.values()].reduce((a, b) => (b.confidence < a.confidence ? b : a));
+  const claim = least.evidence?.order ?? least.evidence?.members ?? least.evidence?.kind;
+  return [
+    `${link.from} ${link.back ? "⇄" : "→"} ${link.to}`,
+    ...volumes,
+    `${link.kind} ${words(least.algorithm)}, ${words(least.collective)}: ${ids.slice(0, MOST).join(", ")}${ids.length > MOST ? ` and ${ids.length - MOST} more` : ""}`,
+    `sure ${sure(least.confidence)}${claim ? `: ${claim.basis} (${plural(claim.samples, "sample")})` : ""}`,
+  ];
+}
+
+function volumeLine({ src, dst }, { volumes }) {
+  const edge = volumes.get(`${src} ${dst}`);
+  const perIteration = edge?.bytes_per_iteration ?? null;
+  const said = perIteration !== null ? `${bytes(perIteration)} an iteration` : edge ? `${bytes(edge.bytes)} in the window, per iteration not known` : "not seen";
+  return `${src} → ${dst}: ${said}`;
+}

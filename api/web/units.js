@@ -1,0 +1,73 @@
+// Numbers and times as people read them; "?" is what is not known.
+
+const PREFIXES = ["", "k", "M", "G", "T", "P"];
+
+// Bytes with a decimal prefix and three digits, as "1.23 GB".
+export function bytes(volume) {
+  if (volume === null || volume === undefined) return "?";
+  let nth = 0;
+  while (volume >= 999.95 && nth < PREFIXES.length - 1) {
+    volume /= 1000;
+    nth += 1;
+  }
+  const digits = volume >= 100 || nth === 0 ? 0 : volume >= 10 ? 1 : 2;
+  return `${volume.toFixed(digits)} ${PREFIXES[nth]}B`;
+}
+
+// Seconds with four digits, as "733.2 ms" or "1.276 s".
+export function duration(seconds) {
+  if (seconds === null || seconds === undefined) return "?";
+  return seconds < 1 ? `${digits4(seconds * 1e3)} ms` : `${digits4(seconds)} s`;
+}
+
+function digits4(value) {
+  return value >= 1000 ? value.toFixed(0) : String(Number(value.toPrecision(4)));
+}
+
+// Half of an interval, as "± 9.2 ms"; nothing where there is none.
+export function plusMinus(interval) {
+  return interval ? `± ${duration(Number(((interval[1] - interval[0]) / 2).toPrecision(2)))}` : "";
+}
+
+export function count(number) {
+  return number === null || number === undefined ? "?" : number.toLocaleString("en-US");
+}
+
+export function plural(number, word) {
+  return `${count(number)} ${word}${number === 1 ? "" : "s"}`;
+}
+
+// Two digits, and no 1.00: nothing inferred is certain.
+export function sure(confidence) {
+  if (confidence === null || confidence === undefined) return "?";
+  return (confidence < 1 ? Math.min(confidence, 0.99) : confidence).toFixed(2);
+}
+
+// Times are RFC 3339 in UTC, "2026-11-30T12:19:00.449747801Z".
+export function clock(time, digits = 0) {
+  return time ? time.slice(11, digits ? 20 + digits : 19) : "?";
+}
+
+// The date too, unless it is that of `today`.
+export function moment(time, today) {
+  if (!time) return "?";
+  return time.slice(0, 10) === today?.slice(0, 10) ? clock(time) : `${time.slice(0, 10)} ${clock(time)}`;
+}
+
+export function words(name) {
+  return String(name).replaceAll("_", " ");
+}
+
+export function median(values) {
+  if (!values.length) return null;
+  const sorted = [...values].sort((a, b) => a - b);
+  const half = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+}
+
+const NATURAL = new Intl.Collator("en", { numeric: true });
+
+// Order under which "10.0.0.9" comes before "10.0.0.10".
+export function natural(a, b) {
+  return NATURAL.compare(a, b);
+}
