@@ -1,0 +1,1 @@
+"""The steps; the number in a module's name is its revision."""

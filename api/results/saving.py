@@ -1,0 +1,121 @@
+"""Writing what one turn of the analysis says: `Saving` prepares it, then does it in one go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, Table, bindparam, delete, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from api.results.records import JobUpdate, WindowRecord
+from api.results.rows import Values, anomaly_row, escaped, iteration_row, job_row, window_row
+from api.results.schema import ANOMALIES, ITERATIONS, JOBS, WINDOW
+from patterns.result import Iteration
+
+
+class Saving:
+    """The rows of one turn.
+
+    Parameters
+    ----------
+    window
+        None leaves the one that is stored.
+    updates
+        At most one of each job.
+
+    Raises
+    ------
+    TypeError
+        A document is no JSON.
+    """
+
+    def __init__(self, window: WindowRecord | None, updates: Sequence[JobUpdate]) -> None:
+        self._updates = updates
+        self._windows = [] if window is None else [window_row(window)]
+        self._jobs = [job_row(update.record) for update in updates]
+        self._anomalies = [
+            anomaly_row(escaped(update.record.id), anomaly)
+            for update in updates
+            for anomaly in update.anomalies
+        ]
+
+    def write(self, connection: Connection) -> None:
+        """Write all of it, in the transaction that is open.
+
+        One statement each for the rows of a table, whatever their number: a statement costs more
+        than a row.
+        """
+        iterations = self._number(connection)
+        _upsert(connection, WINDOW, self._windows)
+        _upsert(connection, JOBS, self._jobs)
+        if self._jobs:
+            connection.execute(
+                delete(ITERATIONS).where(
+                    ITERATIONS.c.job_id == bindparam("job"), ~ITERATIONS.c.final
+                ),
+                [{"job": row["id"]} for row in self._jobs],
+            )
+        if iterations:
+            statement = _insert(connection, ITERATIONS).on_conflict_do_nothing()
+            connection.execute(statement, iterations)
+        _upsert(connection, ANOMALIES, self._anomalies)
+
+    def _number(self, connection: Connection) -> list[Values]:
+        """Complete the rows of jobs by what is counted, and give the rows of iterations."""
+        counts = {
+            row.id: (row.next_index, row.complete_iterations)
+            for row in connection.execute(
+                select(JOBS.c.id, JOBS.c.next_index, JOBS.c.complete_iterations)
+                .where(JOBS.c.id.in_([row["id"] for row in self._jobs]))
+                .with_for_update()
+            )
+        }
+        rows = []
+        for row, update in zip(self._jobs, self._updates, strict=True):
+            job = str(row["id"])
+            next_index, complete = counts.get(job, (0, 0))
+            stored = _stored(connection, job, update.final, next_index)
+            final = {int(one.index): one for one in update.final if one.index not in stored}
+            row["next_index"] = max([next_index, *(index + 1 for index in final)])
+            row["complete_iterations"] = complete + sum(bool(o.complete) for o in final.values())
+            rows += [iteration_row(job, one, final=True) for one in final.values()]
+            # One with the index of a final one that is stored meets it, and leaves it.
+            rows += [
+                iteration_row(job, one, final=False)
+                for one in update.provisional
+                if one.index not in final
+            ]
+        return rows
+
+
+def _stored(
+    connection: Connection, job: str, given: Sequence[Iteration], next_index: int
+) -> set[int]:
+    """Indices of the final iterations that are stored, from the lowest given one on."""
+    lowest = min((int(one.index) for one in given), default=next_index)
+    if lowest >= next_index:
+        return set()
+    statement = select(ITERATIONS.c.index).where(
+        ITERATIONS.c.job_id == job, ITERATIONS.c.index >= lowest, ITERATIONS.c.final
+    )
+    return set(connection.execute(statement).scalars())
+
+
+def _insert(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
+    """An INSERT that may say what happens on a conflict, which is each dialect's own."""
+    if connection.dialect.name == "postgresql":
+        return postgresql.insert(table)
+    return sqlite.insert(table)
+
+
+def _upsert(connection: Connection, table: Table, rows: Sequence[Values]) -> None:
+    if not rows:
+        return
+    statement = _insert(connection, table)
+    changed = {
+        column.name: statement.excluded[column.name] for column in table.c if not column.primary_key
+    }
+    connection.execute(
+        statement.on_conflict_do_update(index_elements=list(table.primary_key), set_=changed),
+        rows,
+    )
