@@ -1,0 +1,328 @@
+"""Sliding analysis: slices of bins in, jobs and iterations out, turn by turn.
+
+Each turn reads the iterations that have ended (cheap, when they are due), looks now and then for
+jobs among the traffic that belongs to none, and studies jobs anew in the time that is left. What
+changed goes to the results in one transaction.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from api.contract import unassigned_document
+from api.errors import ResultsError
+from api.results.records import Document, WindowRecord
+from api.service.records import restored, update_of
+from collector.inventory import Inventory
+from patterns.analyse import known_hosts, unassigned
+from patterns.live import LiveJob, reach_back_ns, rested, study, track
+from patterns.result import Unassigned
+from reconstruct.bins import Progress
+from reconstruct.identity import identify
+from reconstruct.jobs import Candidate, discover
+from reconstruct.merging import outside
+from reconstruct.progress import join
+from reconstruct.slices import Slice
+from reconstruct.traffic import classify
+from reconstruct.volumes import window_volumes
+from reconstruct.window import Window
+
+if TYPE_CHECKING:
+    from api.results.database import Results
+
+DISCOVER_S: Final = 5.0  # of event time from one discovery to the next, at least
+STUDY_AGAIN_S: Final = 60.0  # of event time, once a job is firm
+GROWN: Final = 1.5  # times the iterations of the last study: worth another
+# Shares of the time that may go into what can wait, so that what is due is never late for long.
+DISCOVER_SHARE: Final = 0.2
+STUDY_SHARE: Final = 0.4
+SETTLED_SIGHTINGS: Final = 3  # discoveries that agreed: the job's traffic is left out of the next
+SAME_PERIOD: Final = 0.03  # of the period: a new job so near to a known one may be a part of it
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where the analysis stands.
+
+    Attributes
+    ----------
+    window_start_ns, window_end_ns, window_rows
+        See `reconstruct.window.Window`.
+    ticks, busy_s
+        Turns so far, and the time they took.
+    failure
+        Why results of the last turn were not stored, or a job could not be analysed; None = all
+        went well.
+    """
+
+    window_start_ns: int
+    window_end_ns: int
+    window_rows: int
+    ticks: int
+    busy_s: float
+    failure: str | None
+
+
+class Sliding:
+    """The analysis of a running service; to be used by one thread.
+
+    Parameters
+    ----------
+    window
+        May hold slices of before a restart.
+    inventory
+        May be empty.
+    results
+        What was stored there before goes on.
+    telemetry
+        Gives the contract's object of that name.
+    say
+        Called with one line of text for each job that could not be analysed. Must not raise.
+    clock
+        Seconds that pass.
+
+    Raises
+    ------
+    ResultsError
+        The jobs known before cannot be read.
+    """
+
+    def __init__(
+        self,
+        window: Window,
+        inventory: Inventory,
+        results: Results,
+        telemetry: Callable[[], Document],
+        say: Callable[[str], None],
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._window = window
+        self._inventory = inventory
+        self._results = results
+        self._telemetry = telemetry
+        self._say = say
+        self._clock = clock
+        known = restored(results)
+        self._jobs = {handle: job for handle, (job, _) in enumerate(known)}
+        self._documents = {job.id: document for job, document in known}
+        self._next_handle = len(self._jobs)
+        self._saved = {job.id: job.numbering.next_index for job in self._jobs.values()}
+        self._unsaved: dict[str, LiveJob] = {}
+        self._unassigned = Unassigned(0.0, ())
+        self._discover_at_ns = 0
+        self._discover_at_s = 0.0
+        self._study_at_s = 0.0
+        self._failure: str | None = None
+        self._standing = Standing(window.start_ns, window.end_ns, window.rows, 0, 0.0, None)
+
+    @property
+    def standing(self) -> Standing:
+        """Where the analysis stands; a value that any thread may read."""
+        return self._standing
+
+    def tick(self, slices: Sequence[Slice]) -> None:
+        """One turn.
+
+        Parameters
+        ----------
+        slices
+            What has been closed since the last turn, in order.
+        """
+        began_s = self._clock()
+        self._failure = None
+        for part in slices:
+            self._window.add(part)
+            self._see(part)
+        if self._window.end_ns:
+            self._track()
+            self._discover()
+            self._study()
+            self._rest()
+            self._save()
+        self._standing = Standing(
+            self._window.start_ns,
+            self._window.end_ns,
+            self._window.rows,
+            self._standing.ticks + 1,
+            self._standing.busy_s + self._clock() - began_s,
+            self._failure,
+        )
+
+    def _see(self, part: Slice) -> None:
+        """Note when each job's traffic was last seen."""
+        if not len(part.bins):
+            return
+        streams = part.streams
+        newest = np.zeros(len(streams), np.int64)
+        np.maximum.at(newest, part.bins.connection, part.bins.last_ns)
+        for handle, job in self._jobs.items():
+            member = np.isin(part.endpoints.key, job.keys)
+            last = int(newest[member[streams.src] & member[streams.dst]].max(initial=0))
+            if last > job.last_seen_ns:
+                self._jobs[handle] = replace(job, last_seen_ns=last)
+
+    def _track(self) -> None:
+        now = self._window.end_ns
+        for handle, job in list(self._jobs.items()):
+            if job.firm and job.beat is not None and job.status == "training" and now >= job.due_ns:
+                slices = self._window.slices(reach_back_ns(job, now, fully=False))
+                self._replace(handle, self._guarded(track, job, slices))
+
+    def _discover(self) -> None:
+        now, began_s = self._window.end_ns, self._clock()
+        if now < self._discover_at_ns or began_s < self._discover_at_s:
+            return
+        settled = [
+            job.keys
+            for job in self._jobs.values()
+            if job.firm and job.sightings >= SETTLED_SIGHTINGS
+        ]
+        progress = join(self._window.slices(), outside(settled))
+        traffic = classify(progress, self._inventory.storage)
+        found = discover(progress, traffic, known_hosts(progress, self._inventory))
+        self._take_over(progress, found)
+        results = [job.result for job in self._jobs.values() if job.id and job.result is not None]
+        self._unassigned = unassigned(progress, window_volumes(progress), traffic, results)
+        ended_s = self._clock()
+        self._discover_at_ns = now + int(DISCOVER_S * 1e9)
+        self._discover_at_s = ended_s + (ended_s - began_s) * (1 / DISCOVER_SHARE - 1)
+
+    def _take_over(self, progress: Progress, found: Sequence[Candidate]) -> None:
+        """Known jobs among what was found go on; what else was found is new."""
+        names = progress.endpoints.names
+        sets = [frozenset(names[e] for e in candidate.endpoints) for candidate in found]
+        known = {handle: job.endpoints for handle, job in self._jobs.items()}
+        same = identify(sets, known)
+        for candidate, endpoints, handle in zip(found, sets, same, strict=True):
+            keys = progress.endpoints.key[candidate.endpoints]
+            if handle is None:
+                first_ns = int(candidate.turns_ns[0])
+                last_ns = int(progress.bins.last_ns.max())
+                self._join_doubted(candidate.period.seconds)
+                self._jobs[self._next_handle] = LiveJob(
+                    "", endpoints, keys, candidate, 1, first_ns, last_ns
+                )
+                self._next_handle += 1
+                continue
+            job = self._jobs[handle]
+            if endpoints == job.endpoints:
+                job = replace(job, found=candidate, sightings=job.sightings + 1)
+            else:  # what was learned was of a part of it, or of too much
+                job = replace(
+                    job, endpoints=endpoints, keys=keys, found=candidate, sightings=1, studied_ns=0
+                )
+            self._jobs[handle] = job
+        for handle in known.keys() - set(same):
+            job = self._jobs[handle]
+            swallowed = any(2 * len(job.endpoints & one) > len(job.endpoints) for one in sets)
+            if job.id and swallowed:
+                self._note(replace(job, status="ended", provisional=()))
+            if swallowed or not job.id:
+                del self._jobs[handle]
+
+    def _join_doubted(self, period_s: float) -> None:
+        """Look again at settled jobs that a new one with their period may be a part of."""
+        for handle, job in self._jobs.items():
+            if abs(job.period_s - period_s) <= SAME_PERIOD * period_s:
+                self._jobs[handle] = replace(job, sightings=min(job.sightings, 1))
+
+    def _study(self) -> None:
+        """Study jobs, those known least first, while there is time."""
+        now = self._window.end_ns
+        handles = sorted(
+            self._jobs, key=lambda handle: (self._jobs[handle].firm, self._jobs[handle].studied_ns)
+        )
+        for handle in handles:
+            began_s = self._clock()
+            if began_s < self._study_at_s:
+                return
+            job = self._jobs[handle]
+            if job.status != "training" or not _wants_study(job, now):
+                continue
+            slices = self._window.slices(reach_back_ns(job, now, fully=True))
+            self._replace(
+                handle, self._guarded(lambda j, s: study(j, s, self._inventory), job, slices)
+            )
+            ended_s = self._clock()
+            self._study_at_s = ended_s + (ended_s - began_s) * (1 / STUDY_SHARE - 1)
+
+    def _rest(self) -> None:
+        """See to the jobs that fell silent."""
+        for handle, job in list(self._jobs.items()):
+            now = rested(job, self._window.end_ns)
+            if now.status == job.status:
+                continue
+            # Who comes back after a silence may be another: let it be found again.
+            self._replace(handle, replace(now, sightings=0))
+            if now.status == "ended":
+                del self._jobs[handle]
+
+    def _replace(self, handle: int, job: LiveJob) -> None:
+        """Put a job in its place; from the moment on that it is told of it has a name."""
+        if not job.id and job.confirmed:
+            try:
+                job = replace(job, id=f"job-{self._results.next_job_number()}")
+            except ResultsError as error:
+                self._failure = str(error)
+        self._jobs[handle] = job
+        if job.id:
+            self._note(job)
+
+    def _note(self, job: LiveJob) -> None:
+        self._unsaved[job.id] = job
+
+    def _guarded(
+        self,
+        work: Callable[[LiveJob, Sequence[Slice]], LiveJob],
+        job: LiveJob,
+        slices: Sequence[Slice],
+    ) -> LiveJob:
+        """What a piece of analysis makes of a job; the job as it is where that fails.
+
+        One job whose traffic we do not understand must not end the analysis of all others.
+        """
+        try:
+            return work(job, slices)
+        except Exception as error:  # noqa: BLE001  any fault in arithmetic on unforeseen traffic
+            self._failure = f"{job.id or 'a new job'}: {type(error).__name__}: {error}"
+            self._say(self._failure)
+            now = self._window.end_ns
+            return replace(job, studied_ns=now, due_ns=now + int(job.period_s * 1e9))
+
+    def _save(self) -> None:
+        """Store what is new; where that fails it is tried again with the next turn."""
+        window = WindowRecord(
+            self._window.start_ns,
+            self._window.end_ns,
+            self._telemetry(),
+            unassigned_document(self._unassigned),
+        )
+        updates = [
+            update_of(job, self._documents.get(name), self._saved.get(name, 0), window)
+            for name, job in self._unsaved.items()
+        ]
+        try:
+            self._results.save(window, updates)
+        except ResultsError as error:
+            self._failure = str(error)
+            return
+        for update in updates:
+            name = update.record.id
+            self._documents[name] = update.record.document
+            self._saved[name] = self._unsaved[name].numbering.next_index
+            if self._unsaved[name].status == "ended":
+                del self._documents[name], self._saved[name]
+        self._unsaved = {}
+
+
+def _wants_study(job: LiveJob, now_ns: int) -> bool:
+    if not job.studied_ns:
+        return True
+    waited_s = (now_ns - job.studied_ns) / 1e9
+    grown = waited_s >= (GROWN - 1) * job.studied_turns * job.period_s
+    return waited_s >= STUDY_AGAIN_S or (grown and waited_s >= 2 * job.period_s)

@@ -1,0 +1,205 @@
+"""A live job: what is known of it, as a value that goes on from window to window.
+
+`study` looks at everything (groups, roles, sizes, the beat) and is asked now and then; `track`
+only reads the ends of iterations by the beat and is asked once an iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collector.inventory import Inventory
+from collector.schema import U64
+from patterns.analyse import known_hosts
+from patterns.beat import Beat, find_ends
+from patterns.job import study_job
+from patterns.numbering import Numbering, finish, settle
+from patterns.result import Iteration, JobResult
+from reconstruct.jobs import Candidate, renew
+from reconstruct.merging import between
+from reconstruct.progress import join
+from reconstruct.slices import Slice
+from reconstruct.traffic import classify
+from reconstruct.volumes import window_volumes
+
+SETTLED: Final = 0.9  # of a period behind an end: the next burst shows, or has failed to come
+AGREE: Final = 0.03  # of a period: two studies that differ by less say the same
+FEWEST_TURNS: Final = 8  # in a study, before its period is believed if another agrees
+ENOUGH_TURNS: Final = 40  # in a study, before its period is believed by itself
+STUDY_ROWS: Final = 200_000
+STUDY_TURNS: Final = (20, 60)  # fewest and most that a study looks back
+TRACK_ROWS: Final = 20_000
+TRACK_TURNS: Final = (8, 40)
+IDLE_TURNS: Final = 3.0
+IDLE_S: Final = 10.0
+ENDED_TURNS: Final = 20.0
+ENDED_S: Final = 120.0
+SIGHTINGS: Final = 2  # the same endpoints in so many discoveries are a job and no passing fragment
+
+Status = Literal["training", "idle", "ended"]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveJob:
+    """One job over its life.
+
+    Parameters
+    ----------
+    id : str
+    endpoints : frozenset of str
+    keys : uint64[e]
+        Keys of its endpoints.
+    found : Candidate
+        As last discovered; the ids in it are of that window.
+    sightings : int
+        Discoveries in a row that found these endpoints.
+    first_seen_ns, last_seen_ns : int
+        Event time of its traffic.
+    status : str
+    result : JobResult or None
+        Of the last study; its iterations are those of that window.
+    beat : Beat or None
+    firm : bool
+        Whether its period is believed, and its iterations are counted.
+    numbering : Numbering
+    provisional : tuple of Iteration
+        What follows the numbered ones.
+    offered_s : float or None
+        The period by the last study.
+    studied_ns, studied_turns : int
+        End of the window of the last study, and its iterations; 0 before the first.
+    due_ns : int
+        Event time from which on the next end may be final.
+    """
+
+    id: str
+    endpoints: frozenset[str]
+    keys: U64
+    found: Candidate
+    sightings: int
+    first_seen_ns: int
+    last_seen_ns: int
+    status: Status = "training"
+    result: JobResult | None = None
+    beat: Beat | None = None
+    firm: bool = False
+    numbering: Numbering = field(default_factory=Numbering)
+    provisional: tuple[Iteration, ...] = ()
+    offered_s: float | None = None
+    studied_ns: int = 0
+    studied_turns: int = 0
+    due_ns: int = 0
+
+    @property
+    def period_s(self) -> float:
+        """The period as far as it is known."""
+        return self.beat.period_s if self.beat is not None else self.found.period.seconds
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether this is a job to be told of."""
+        return self.result is not None and (self.firm or self.sightings >= SIGHTINGS)
+
+
+def reach_back_ns(job: LiveJob, now_ns: int, *, fully: bool) -> int:
+    """The moment since which a study (fully) or a track of the job wants slices."""
+    rows, (fewest, most) = (STUDY_ROWS, STUDY_TURNS) if fully else (TRACK_ROWS, TRACK_TURNS)
+    turns = most
+    if job.beat is not None:
+        turns = min(max(rows // max(job.beat.samples_per_turn, 1), fewest), most)
+    elif fully:
+        return 0  # the first look is at all there is
+    return now_ns - int((turns + 1) * job.period_s * 1e9)
+
+
+def study(job: LiveJob, slices: Sequence[Slice], inventory: Inventory) -> LiveJob:
+    """The job as these slices show it: structure, beat, and iterations.
+
+    Parameters
+    ----------
+    job
+    slices
+        In order of time; not empty.
+    inventory
+        Names hosts; may be empty.
+    """
+    progress = join(slices, between(job.keys))
+    now_ns = progress.window_end_ns
+    job = replace(job, studied_ns=now_ns)
+    members = np.flatnonzero(np.isin(progress.endpoints.key, job.keys)).astype(np.int32)
+    traffic = classify(progress, inventory.storage)
+    candidate = renew(progress, traffic, members, job.found)
+    if candidate is None:
+        return job
+    hosts = known_hosts(progress, inventory)
+    seen = study_job(progress, window_volumes(progress), candidate, hosts, job.id)
+    if seen is None:
+        # What was firm may be hidden by a bad stretch; what was not may have been an accident.
+        return job if job.firm else replace(job, result=None, beat=None, offered_s=None)
+    period = seen.beat.period_s
+    agreed = job.offered_s is not None and _agree(period, job.offered_s)
+    turns = sum(i.complete for i in seen.result.iterations)
+    firm = job.firm or turns >= ENOUGH_TURNS or (agreed and turns >= FEWEST_TURNS)
+    job = replace(job, offered_s=period, studied_turns=turns)
+    if job.firm and job.beat is not None and not agreed and not _agree(period, job.beat.period_s):
+        return job  # once is no reason to count otherwise
+    job = replace(job, result=seen.result, beat=seen.beat, firm=firm)
+    window = progress.window_start_ns, now_ns
+    return _settled(job, seen.cuts_ns, window) if len(seen.cuts_ns) else job
+
+
+def track(job: LiveJob, slices: Sequence[Slice]) -> LiveJob:
+    """The job with the iterations that have ended since.
+
+    Parameters
+    ----------
+    job
+        With a beat.
+    slices
+        In order of time; not empty.
+    """
+    if job.beat is None:
+        return job
+    progress = join(slices, between(job.keys))
+    window = progress.window_start_ns, progress.window_end_ns
+    return _settled(job, find_ends(progress, job.beat), window)
+
+
+def rested(job: LiveJob, now_ns: int) -> LiveJob:
+    """The job with its status by how long it has been silent."""
+    silent_s = (now_ns - job.last_seen_ns) / 1e9
+    if silent_s > max(ENDED_S, ENDED_TURNS * job.period_s):
+        numbering, _ = finish(job.numbering, job.last_seen_ns)
+        return replace(job, status="ended", numbering=numbering, provisional=())
+    idle = silent_s > max(IDLE_S, IDLE_TURNS * job.period_s)
+    return replace(job, status="idle" if idle else "training")
+
+
+def _settled(job: LiveJob, ends_ns: NDArray[np.int64], window: tuple[int, int]) -> LiveJob:
+    period_ns = int(job.period_s * 1e9)
+    settled = settle(
+        job.numbering,
+        ends_ns,
+        period_s=job.period_s,
+        volume_bytes=None if job.beat is None else job.beat.volume_bytes,
+        window_ns=window,
+        # What is not believed yet is shown, but not counted.
+        horizon_ns=window[1] - int(SETTLED * period_ns) if job.firm else 0,
+    )
+    last = settled.numbering.last_end_ns
+    wanted = window[1] if last is None else last + int((1 + SETTLED) * period_ns)
+    return replace(
+        job,
+        numbering=settled.numbering,
+        provisional=settled.provisional,
+        due_ns=max(wanted, window[1] + period_ns // 10),
+    )
+
+
+def _agree(one_s: float, other_s: float) -> bool:
+    return abs(one_s - other_s) <= AGREE * max(one_s, other_s)
