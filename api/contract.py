@@ -24,6 +24,7 @@ from patterns.result import (
     JobResult,
     Parallelism,
     Rank,
+    Unassigned,
 )
 
 if TYPE_CHECKING:
@@ -105,23 +106,20 @@ def to_contract(analysis: Analysis, telemetry: Telemetry) -> Document:
     """
     return {
         "schema_version": SCHEMA_VERSION,
-        "window": {
-            "start": rfc3339(analysis.window_start_ns),
-            "end": rfc3339(analysis.window_end_ns),
-        },
-        "telemetry": _telemetry(telemetry),
-        "jobs": [_job(job) for job in analysis.jobs],
-        "unassigned": {
-            "bytes": round(analysis.unassigned.bytes),
-            "endpoints": list(analysis.unassigned.endpoints),
-            "by_class": {
-                name: round(volume) for name, volume in analysis.unassigned.by_class.items()
-            },
-        },
+        "window": window_document(analysis.window_start_ns, analysis.window_end_ns),
+        "telemetry": telemetry_document(telemetry),
+        "jobs": [job_document(job) for job in analysis.jobs],
+        "unassigned": unassigned_document(analysis.unassigned),
     }
 
 
-def _telemetry(telemetry: Telemetry) -> Document:
+def window_document(start_ns: int, end_ns: int) -> Document:
+    """The contract's "window"; times in ns since the epoch."""
+    return {"start": rfc3339(start_ns), "end": rfc3339(end_ns)}
+
+
+def telemetry_document(telemetry: Telemetry) -> Document:
+    """The contract's "telemetry"."""
     return {
         "datagrams": telemetry.datagrams,
         "flow_samples": telemetry.flow_samples,
@@ -139,12 +137,22 @@ def _telemetry(telemetry: Telemetry) -> Document:
             }
             for error in telemetry.errors
         ],
-        "exporters": [_exporter(exporter) for exporter in telemetry.exporters],
+        "exporters": [exporter_document(exporter) for exporter in telemetry.exporters],
         "roce": _roce(telemetry.flows),
     }
 
 
-def _exporter(exporter: ExporterHealth) -> Document:
+def unassigned_document(unassigned: Unassigned) -> Document:
+    """The contract's "unassigned"."""
+    return {
+        "bytes": round(unassigned.bytes),
+        "endpoints": list(unassigned.endpoints),
+        "by_class": {name: round(volume) for name, volume in unassigned.by_class.items()},
+    }
+
+
+def exporter_document(exporter: ExporterHealth) -> Document:
+    """One of the contract's "exporters"."""
     return {
         "agent": exporter.agent,
         "sub_agent": exporter.sub_agent,
@@ -173,7 +181,8 @@ def _roce(flows: FlowBatch) -> Document:
     }
 
 
-def _job(job: JobResult) -> Document:
+def job_document(job: JobResult) -> Document:
+    """One of the contract's "jobs"; its last two members are "iterations" and "anomalies"."""
     return {
         "id": job.id,
         "name": job.name,
@@ -193,8 +202,8 @@ def _job(job: JobResult) -> Document:
         "edges": [_edge(edge) for edge in job.edges],
         "period_s": job.period_s,
         "period_ci_s": None if job.period_ci_s is None else list(job.period_ci_s),
-        "iterations": [_iteration(iteration) for iteration in job.iterations],
-        "anomalies": [_anomaly(anomaly) for anomaly in job.anomalies],
+        "iterations": [iteration_document(iteration) for iteration in job.iterations],
+        "anomalies": [anomaly_document(anomaly) for anomaly in job.anomalies],
     }
 
 
@@ -265,7 +274,8 @@ def _edge(edge: EdgeVolume) -> Document:
     }
 
 
-def _iteration(iteration: Iteration) -> Document:
+def iteration_document(iteration: Iteration) -> Document:
+    """One of the contract's "iterations"."""
     return {
         "index": iteration.index,
         "start": rfc3339(iteration.start_ns),
@@ -277,7 +287,8 @@ def _iteration(iteration: Iteration) -> Document:
     }
 
 
-def _anomaly(anomaly: Anomaly) -> Document:
+def anomaly_document(anomaly: Anomaly) -> Document:
+    """One of the contract's "anomalies"."""
     return {
         "id": anomaly.id,
         "kind": anomaly.kind,
