@@ -1,0 +1,1 @@
+"""HTTP of the running service: REST, metrics, health, and the pages' files."""

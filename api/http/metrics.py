@@ -1,0 +1,179 @@
+"""Metrics for Prometheus, worked out when they are asked for."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from importlib.metadata import version
+from typing import Final, get_args
+
+from fastapi import APIRouter
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.registry import Collector
+from starlette.responses import Response
+
+from api.errors import ResultsError
+from api.http.schemas import Status
+from api.http.sources import From, Sources
+from api.results.records import JobRecord, Tally
+from api.service.account import Account
+from collector.schema import ExporterHealth
+
+_LOG: Final = logging.getLogger(__name__)
+_STATES: Final = ("ok", "counters_only", "rate_unknown")
+
+router = APIRouter(tags=["metrics"])
+
+
+@router.get("/metrics")
+def metrics(sources: From) -> Response:
+    """Metrics in Prometheus' text format."""
+    # A registry of our own: the global one belongs to nobody.
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(ServiceCollector(sources))
+    return Response(generate_latest(registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+
+
+class ServiceCollector(Collector):
+    """Yields metric families from the results and the account of this moment.
+
+    Nothing is kept from one scrape to the next, so a job that ended leaves no series behind.
+    """
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+
+    def collect(self) -> Iterator[Metric]:
+        """All families. Those of jobs are missing while the results cannot be read."""
+        yield InfoMetricFamily(
+            "ringscope_build", "The version that runs.", {"version": version("ringscope")}
+        )
+        account = self._sources.view.account()
+        yield from _reception(account)
+        yield from _exporters(account.exporters)
+        yield from _analysis(account)
+        try:
+            records = self._sources.results.jobs()
+            tallies = self._sources.results.tallies()
+        except ResultsError as error:
+            _LOG.warning("metrics without jobs: %s", error)
+            return
+        yield _statuses(records)
+        yield from _jobs(records, tallies)
+
+
+def _reception(account: Account) -> Iterator[Metric]:
+    yield CounterMetricFamily(
+        "ringscope_datagrams", "Datagrams taken from the kernel.", account.datagrams
+    )
+    dropped = CounterMetricFamily(
+        "ringscope_dropped_datagrams",
+        "Datagrams that arrived and were not decoded, by where they were dropped.",
+        labels=["where"],
+    )
+    dropped.add_metric(["kernel"], account.kernel_drops)
+    dropped.add_metric(["backlog"], account.backlog_drops)
+    dropped.add_metric(["refused"], account.refused_datagrams)
+    yield dropped
+    samples = CounterMetricFamily("ringscope_samples", "Samples decoded.", labels=["type"])
+    samples.add_metric(["flow"], account.flow_samples)
+    samples.add_metric(["counter"], account.counter_samples)
+    yield samples
+    yield CounterMetricFamily(
+        "ringscope_decode_errors", "Samples or datagrams not understood.", account.decode_errors
+    )
+    yield CounterMetricFamily(
+        "ringscope_store_rows", "Rows written to the store of samples.", account.rows_stored
+    )
+    yield CounterMetricFamily(
+        "ringscope_store_lost_rows", "Rows the store could not write.", account.rows_lost
+    )
+
+
+def _exporters(exporters: Iterable[ExporterHealth]) -> Iterator[Metric]:
+    known = tuple(exporters)
+    states = Counter(exporter.state for exporter in known)
+    by_state = GaugeMetricFamily("ringscope_exporters", "Exporters by state.", labels=["state"])
+    for state in _STATES:
+        by_state.add_metric([state], states[state])
+    yield by_state
+    # No counter: a datagram that comes late was not lost after all.
+    lost = GaugeMetricFamily(
+        "ringscope_lost_datagrams",
+        "Datagrams an exporter sent that did not arrive, by their sequence numbers.",
+        labels=["exporter", "sub_agent"],
+    )
+    for exporter in known:
+        lost.add_metric([exporter.agent, str(exporter.sub_agent)], exporter.lost_datagrams)
+    yield lost
+
+
+def _analysis(account: Account) -> Iterator[Metric]:
+    yield CounterMetricFamily(
+        "ringscope_late_samples",
+        "Samples stored but not analysed, as the analysis had passed their time.",
+        account.late_samples,
+    )
+    yield CounterMetricFamily(
+        "ringscope_analysis_seconds", "Time the analysis has taken.", account.analysis_s
+    )
+    yield GaugeMetricFamily(
+        "ringscope_analysis_lag_seconds",
+        "How far the end of the window is behind the newest arrival.",
+        account.analysis_lag_s,
+    )
+    yield GaugeMetricFamily(
+        "ringscope_window_rows", "Rows of the window in memory.", account.window_rows
+    )
+
+
+def _statuses(records: Iterable[JobRecord]) -> Metric:
+    statuses = Counter(record.document["status"] for record in records)
+    jobs = GaugeMetricFamily("ringscope_jobs", "Jobs by status.", labels=["status"])
+    for status in get_args(Status):
+        jobs.add_metric([status], statuses[status])
+    return jobs
+
+
+def _jobs(records: Iterable[JobRecord], tallies: dict[str, Tally]) -> Iterator[Metric]:
+    job = ["train_job"]
+    info = InfoMetricFamily("ringscope_job", "A job that has not ended.", labels=job)
+    period = GaugeMetricFamily(
+        "ringscope_job_period_seconds", "Median duration of an iteration.", labels=job
+    )
+    last = GaugeMetricFamily(
+        "ringscope_job_last_iteration_seconds",
+        "Duration of the last iteration that is complete and final.",
+        labels=job,
+    )
+    iterations = CounterMetricFamily(
+        "ringscope_job_iterations", "Iterations that are complete and final.", labels=job
+    )
+    hosts = GaugeMetricFamily("ringscope_job_hosts", "Hosts of the job.", labels=job)
+    anomalies = GaugeMetricFamily(
+        "ringscope_job_anomalies_open", "Anomalies that have not ended.", labels=job
+    )
+    for record in records:
+        document = record.document
+        tally = tallies.get(record.id)
+        if document["status"] == "ended" or tally is None:
+            continue
+        name = [record.id]
+        about = {key: document[key] or "" for key in ("name", "source", "status")}
+        info.add_metric(name, about)
+        if document["period_s"] is not None:
+            period.add_metric(name, document["period_s"])
+        if tally.last is not None:
+            last.add_metric(name, tally.last.duration_s)
+        iterations.add_metric(name, tally.iterations)
+        hosts.add_metric(name, len(document["hosts"]))
+        anomalies.add_metric(name, tally.anomalies_open)
+    yield from (info, period, last, iterations, hosts, anomalies)
