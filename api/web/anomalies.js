@@ -8,17 +8,22 @@ import { clock, count, moment, words } from "./units.js";
 const MOST = 200;
 const MARKS = { info: "●", warning: "▲", critical: "◆" };
 
-export function anomalyList(anomalies, { withJob }) {
+// `today` leaves the date out of times of the same day.
+export function anomalyList(anomalies, { withJob, today }) {
   if (!anomalies.length) return el("p", { class: "empty" }, "None.");
   const shown = anomalies.slice(0, MOST);
   const rest = anomalies.length - shown.length;
   return [
-    el("ol", { class: "anomalies", "data-key": "list" }, shown.map((anomaly) => item(anomaly, withJob))),
+    el(
+      "ol",
+      { class: "anomalies", "data-key": "list" },
+      shown.map((anomaly) => item(anomaly, withJob, today)),
+    ),
     rest > 0 && el("p", { class: "soft" }, `${count(rest)} older ones are not shown.`),
   ];
 }
 
-function item(anomaly, withJob) {
+function item(anomaly, withJob, today) {
   const open = anomaly.end === null;
   return el(
     "li",
@@ -26,18 +31,34 @@ function item(anomaly, withJob) {
     el(
       "p",
       { class: "head" },
-      el("span", { class: "severity" }, el("span", { "aria-hidden": "true" }, `${MARKS[anomaly.severity] ?? "●"} `), anomaly.severity),
+      el(
+        "span",
+        { class: "severity" },
+        el("span", { "aria-hidden": "true" }, `${MARKS[anomaly.severity] ?? "●"} `),
+        anomaly.severity,
+      ),
       el("b", {}, words(anomaly.kind)),
       withJob && anomaly.job && el("a", { href: jobHref(anomaly.job) }, anomaly.job),
-      el("span", { class: `verdict ${anomaly.verdict}`, "data-tip": VERDICTS[anomaly.verdict], tabindex: 0 }, anomaly.verdict),
-      el("span", { class: "when" }, `${moment(anomaly.start)} – ${open ? "" : clock(anomaly.end)}`, open && el("b", { class: "open" }, "open")),
+      el(
+        "span",
+        { class: `verdict ${anomaly.verdict}`, "data-tip": VERDICTS[anomaly.verdict], tabindex: 0 },
+        anomaly.verdict,
+      ),
+      el(
+        "span",
+        { class: "when" },
+        `${moment(anomaly.start, today)} – ${open ? "" : clock(anomaly.end)}`,
+        open && el("b", { class: "open" }, "open"),
+      ),
       confidence(anomaly.confidence),
     ),
     el("p", { class: "summary" }, anomaly.summary),
     el(
       "p",
       { class: "subjects" },
-      anomaly.subjects.map(({ type, id }) => el("span", { class: "subject" }, el("span", { class: "soft" }, `${type} `), id)),
+      anomaly.subjects.map(({ type, id }) =>
+        el("span", { class: "subject" }, el("span", { class: "soft" }, `${type} `), id),
+      ),
     ),
     evidence(anomaly.evidence),
   );
@@ -56,23 +77,32 @@ function evidence(facts) {
     "details",
     {},
     el("summary", {}, "evidence"),
-    el("dl", { class: "facts-list" }, entries.map(([name, fact]) => [el("dt", {}, words(name)), el("dd", {}, said(fact))])),
+    el(
+      "dl",
+      { class: "facts-list" },
+      entries.map(([name, fact]) => [el("dt", {}, words(name)), el("dd", {}, said(fact))]),
+    ),
   );
 }
 
 function said(fact) {
   if (fact === null) return "?";
-  return typeof fact === "number" && !Number.isInteger(fact) ? String(Number(fact.toPrecision(4))) : String(fact);
+  return typeof fact === "number" && !Number.isInteger(fact)
+    ? String(Number(fact.toPrecision(4)))
+    : String(fact);
 }
 
 export function anomaliesPage(root) {
   const list = el("div", {});
   root.append(el("h1", { tabindex: -1 }, "Anomalies"), el("section", {}, list));
-  const show = panel(list, (answer) => anomalyList(answer.anomalies, { withJob: true }));
+  const show = panel(list, (answer, today) =>
+    anomalyList(answer.anomalies, { withJob: true, today }),
+  );
   return {
     title: "Anomalies",
-    async refresh({ signal }) {
-      show(await ask(`${API}/anomalies`, signal));
+    async refresh({ signal, exporters }) {
+      const answer = await ask(`${API}/anomalies`, signal);
+      show(answer, exporters?.window?.end);
     },
   };
 }

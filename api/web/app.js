@@ -16,7 +16,9 @@ const LAGGING_S = 30;
 const main = document.getElementById("main");
 const lamp = document.getElementById("state");
 const lampText = document.getElementById("state-text");
-const showTrouble = panel(document.getElementById("trouble"), (lines) => lines.map((line) => el("p", {}, line)));
+const showTrouble = panel(document.getElementById("trouble"), (lines) =>
+  lines.map((line) => el("p", {}, line)),
+);
 
 let page = null; // {name, view, ending}
 let turn = 0;
@@ -46,7 +48,7 @@ function open() {
   page?.ending.abort();
   page?.view.close?.();
   const { name, id, nav } = route();
-  const root = el("div", { class: `page ${name}` });
+  const root = el("div", { class: `page page-${name}` });
   const view = PAGES[name](root, id);
   const first = page === null;
   page = { name, view, ending: new AbortController(), root };
@@ -93,7 +95,8 @@ function counts(jobs) {
   const open_ = jobs.reduce((sum, job) => sum + job.anomalies.open, 0);
   document.getElementById("count-jobs").textContent = jobs.length;
   document.getElementById("count-anomalies").textContent = open_ || "";
-  document.getElementById("count-exporters").textContent = exporters?.telemetry?.exporters?.length || exporters?.service?.exporters?.length || "";
+  document.getElementById("count-exporters").textContent =
+    exporters?.telemetry?.exporters?.length || exporters?.service?.exporters?.length || "";
 }
 
 function say(state, text, lines) {
@@ -106,7 +109,9 @@ function say(state, text, lines) {
 }
 
 function sayLive() {
-  const failing = (health?.checks ?? []).filter((check) => !check.ok).map((check) => `${check.name} does not work: ${check.reason}`);
+  const failing = (health?.checks ?? [])
+    .filter((check) => !check.ok)
+    .map((check) => `${check.name} does not work: ${check.reason}`);
   const lag = exporters?.service?.analysis_lag_s ?? 0;
   const end = exporters?.window?.end;
   if (failing.length) say("failing", "answers, but something fails", failing);
@@ -117,11 +122,15 @@ function sayLive() {
 function sayError(error) {
   const since = answeredAt ? ` What you see is from ${clock(answeredAt)} (your clock, UTC).` : "";
   if (error instanceof NoAnswer) {
-    say("silent", "no answer", [`The service does not answer (${error.message}).${since} Asking again every ${EVERY_MS / 1000} seconds.`]);
+    say("silent", "no answer", [
+      `The service does not answer (${error.message}).${since} Asking again every ${EVERY_MS / 1000} seconds.`,
+    ]);
   } else if (error instanceof Problem && error.status === 404) {
     say("live", "live", [`${error.message}.`]);
   } else if (error instanceof Problem) {
-    say("silent", `error ${error.status}`, [`The service answers with error ${error.status}: ${error.message}.${since}`]);
+    say("silent", `error ${error.status}`, [
+      `The service answers with error ${error.status}: ${error.message}.${since}`,
+    ]);
   } else {
     say("silent", "error", [`This page cannot show what came: ${error.message}.`]);
   }

@@ -1,15 +1,23 @@
 // How sure a statement is, and what it rests on: marks, size chips and lists of evidence.
 
-import { el } from "./dom.js";
+import { el, svg } from "./dom.js";
 import { count, plural, sure, words } from "./units.js";
 
 export const KINDS = ["dp", "tp", "pp", "cp", "ep"];
 const NO_REASON = "no reason given";
+const GAUGE = { width: 32, height: 4 }; // px
 
 // A small gauge with its number.
 export function confidence(value, tip = null) {
   const share = Math.max(0, Math.min(1, value ?? 0));
-  const gauge = el("meter", { min: 0, max: 1, value: share, "aria-hidden": "true" });
+  const bar = (name, width) =>
+    svg("rect", { class: name, width, height: GAUGE.height, rx: GAUGE.height / 2 });
+  const gauge = svg(
+    "svg",
+    { class: "gauge", ...GAUGE, "aria-hidden": "true" },
+    bar("whole", GAUGE.width),
+    bar("part", GAUGE.width * share),
+  );
   return el(
     "span",
     { class: "sure", "data-tip": tip, tabindex: tip ? 0 : null },
@@ -26,7 +34,9 @@ export function claimLines(name, claim) {
 }
 
 export function allClaims(evidence) {
-  return Object.entries(evidence ?? {}).map(([name, claim]) => claimLines(name, claim)).join("\n");
+  return Object.entries(evidence ?? {})
+    .map(([name, claim]) => claimLines(name, claim))
+    .join("\n");
 }
 
 // Evidence as a table: one row per statement.
@@ -82,7 +92,9 @@ const MOST_CANDIDATES = 40;
 export function candidates(parallelism) {
   const found = parallelism.candidates ?? [];
   if (found.length < 2) return null;
-  const lines = found.slice(0, MOST_CANDIDATES).map((candidate) => el("li", {}, sizesLine(candidate)));
+  const lines = found
+    .slice(0, MOST_CANDIDATES)
+    .map((candidate) => el("li", {}, sizesLine(candidate)));
   const rest = found.length - lines.length;
   return el(
     "details",
@@ -93,12 +105,19 @@ export function candidates(parallelism) {
 }
 
 // "dp 8 tp 2 pp 4"; sizes of 1 are left out.
-export function sizesLine(candidate) {
-  const named = KINDS.filter((kind) => (candidate[kind] ?? 1) > 1).map((kind) => `${kind} ${candidate[kind]}`);
+function sizesLine(candidate) {
+  const named = KINDS.filter((kind) => (candidate[kind] ?? 1) > 1).map(
+    (kind) => `${kind} ${candidate[kind]}`,
+  );
   return named.join(" ") || "one GPU";
 }
 
 // A state as a word beside a mark, so that colour is not all there is.
 export function status(state) {
-  return el("span", { class: `status ${state}` }, el("span", { class: "lamp", "aria-hidden": "true" }), state);
+  return el(
+    "span",
+    { class: `status ${state}` },
+    el("span", { class: "lamp", "aria-hidden": "true" }),
+    state,
+  );
 }

@@ -13,7 +13,8 @@ const BASES = {
 const STATES = {
   ok: "flow samples of known rate come",
   counters_only: "it sends counters, but no flow samples: sampling is off",
-  rate_unknown: "its samples do not say how densely they were taken: volumes by count are not known",
+  rate_unknown:
+    "its samples do not say how densely they were taken: volumes by count are not known",
   silent: "it was heard since the service started, but not in this window",
 };
 
@@ -34,16 +35,50 @@ function row(exporter) {
   const errors = exporter.decode_errors ?? 0;
   return el(
     "tr",
-    { "data-key": `${exporter.agent} ${exporter.sub_agent ?? exporter.domain}`, class: exporter.state },
+    {
+      "data-key": `${exporter.agent} ${exporter.sub_agent ?? exporter.domain}`,
+      class: exporter.state,
+    },
     el(
       "th",
       { scope: "row", "data-label": "exporter" },
       el("span", { class: "address" }, exporter.agent),
-      el("span", { class: "soft" }, ` ${exporter.sub_agent === undefined ? `domain ${exporter.domain}` : `sub ${exporter.sub_agent}`}`),
+      el(
+        "span",
+        { class: "soft" },
+        ` ${exporter.sub_agent === undefined ? `domain ${exporter.domain}` : `sub ${exporter.sub_agent}`}`,
+      ),
     ),
-    el("td", { "data-label": "state" }, el("span", { class: `status ${exporter.state}`, "data-tip": STATES[exporter.state], tabindex: 0 }, el("span", { class: "lamp" }), words(exporter.state))),
-    el("td", { "data-label": "rates", class: "number" }, rates.length ? rates.map((rate) => `1:${count(rate)}`).join(", ") : el("span", { class: "unknown" }, "?")),
-    el("td", { "data-label": "time basis" }, el("span", { class: `basis ${exporter.time_basis}`, "data-tip": BASES[exporter.time_basis], tabindex: 0 }, exporter.time_basis)),
+    el(
+      "td",
+      { "data-label": "state" },
+      el(
+        "span",
+        { class: `status ${exporter.state}`, "data-tip": STATES[exporter.state], tabindex: 0 },
+        el("span", { class: "lamp" }),
+        words(exporter.state),
+      ),
+    ),
+    el(
+      "td",
+      { "data-label": "rates", class: "number" },
+      rates.length
+        ? rates.map((rate) => `1:${count(rate)}`).join(", ")
+        : el("span", { class: "unknown" }, "?"),
+    ),
+    el(
+      "td",
+      { "data-label": "time basis" },
+      el(
+        "span",
+        {
+          class: `clock ${exporter.time_basis}`,
+          "data-tip": BASES[exporter.time_basis],
+          tabindex: 0,
+        },
+        exporter.time_basis,
+      ),
+    ),
     el("td", { "data-label": "flow samples", class: "number" }, count(exporter.flow_samples)),
     el("td", { "data-label": "counters", class: "number" }, count(exporter.counter_samples)),
     el("td", { "data-label": "datagrams", class: "number" }, count(exporter.datagrams)),
@@ -53,7 +88,18 @@ function row(exporter) {
   );
 }
 
-const HEADS = ["exporter", "state", "rates", "time basis", "flow samples", "counters", "datagrams", "lost", "errors", "protocol"];
+const HEADS = [
+  "exporter",
+  "state",
+  "rates",
+  "time basis",
+  "flow samples",
+  "counters",
+  "datagrams",
+  "lost",
+  "errors",
+  "protocol",
+];
 const WORDY = new Set(["exporter", "state", "time basis", "protocol"]);
 
 function table(answer) {
@@ -65,29 +111,75 @@ function table(answer) {
       "table",
       { class: "stacking exporters" },
       el("caption", { class: "hidden" }, "exporters"),
-      el("thead", {}, el("tr", {}, HEADS.map((head) => el("th", { scope: "col", class: WORDY.has(head) ? null : "number" }, head)))),
+      el(
+        "thead",
+        {},
+        el(
+          "tr",
+          {},
+          HEADS.map((head) =>
+            el("th", { scope: "col", class: WORDY.has(head) ? null : "number" }, head),
+          ),
+        ),
+      ),
       el("tbody", {}, shown.map(row)),
     ),
-    exporters.length > MOST && el("p", { class: "soft" }, `${plural(exporters.length - MOST, "more exporter")} not shown.`),
+    exporters.length > MOST &&
+      el("p", { class: "soft" }, `${plural(exporters.length - MOST, "more exporter")} not shown.`),
   ];
 }
 
 function account(answer) {
   const { service, window } = answer;
   const fact = (name, value, bad = false, tip = null) =>
-    el("div", { "data-key": name, "data-tip": tip, tabindex: tip ? 0 : null }, el("dt", {}, name), el("dd", { class: bad ? "bad" : null }, value));
+    el(
+      "div",
+      { "data-key": name, "data-tip": tip, tabindex: tip ? 0 : null },
+      el("dt", {}, name),
+      el("dd", { class: bad ? "bad" : null }, value),
+    );
   if (!service) return null;
   return [
     fact("window", window ? `${clock(window.start)} – ${clock(window.end)}` : "none yet"),
-    fact("analysis behind", duration(service.analysis_lag_s), false, "how far the end of the window is behind the newest arrival"),
+    fact(
+      "analysis behind",
+      duration(service.analysis_lag_s, 2),
+      false,
+      "how far the end of the window is behind the newest arrival",
+    ),
     fact("datagrams", count(service.datagrams)),
     fact("flow samples", count(service.flow_samples)),
     fact("decode errors", count(service.decode_errors), service.decode_errors > 0),
-    fact("dropped by the kernel", count(service.kernel_drops), service.kernel_drops > 0, "the socket's buffer was full"),
-    fact("dropped in the backlog", count(service.backlog_drops), service.backlog_drops > 0, "decoding did not keep up"),
-    fact("refused", count(service.refused_datagrams), service.refused_datagrams > 0, "from addresses outside the allow-list"),
-    fact("late samples", count(service.late_samples), false, "came when the analysis had passed their time: stored, not analysed"),
-    fact("rows not stored", count(service.rows_lost), service.rows_lost > 0, "the store could not write them"),
+    fact(
+      "kernel drops",
+      count(service.kernel_drops),
+      service.kernel_drops > 0,
+      "the socket's buffer was full",
+    ),
+    fact(
+      "backlog drops",
+      count(service.backlog_drops),
+      service.backlog_drops > 0,
+      "decoding did not keep up",
+    ),
+    fact(
+      "refused",
+      count(service.refused_datagrams),
+      service.refused_datagrams > 0,
+      "from addresses outside the allow-list",
+    ),
+    fact(
+      "late samples",
+      count(service.late_samples),
+      false,
+      "came when the analysis had passed their time: stored, not analysed",
+    ),
+    fact(
+      "rows not stored",
+      count(service.rows_lost),
+      service.rows_lost > 0,
+      "the store could not write them",
+    ),
   ];
 }
 
@@ -99,9 +191,17 @@ function unread(answer) {
     el(
       "ul",
       { class: "plain" },
-      errors.slice(0, MOST).map((error) =>
-        el("li", {}, el("span", { class: "address" }, error.exporter ?? error.file ?? "?"), ` ${error.reason}`, error.count > 1 && el("span", { class: "soft" }, ` ${plural(error.count, "time")}`)),
-      ),
+      errors
+        .slice(0, MOST)
+        .map((error) =>
+          el(
+            "li",
+            {},
+            el("span", { class: "address" }, error.exporter ?? error.file ?? "?"),
+            ` ${error.reason}`,
+            error.count > 1 && el("span", { class: "soft" }, ` ${plural(error.count, "time")}`),
+          ),
+        ),
     ),
   ];
 }
@@ -110,7 +210,12 @@ export function exportersPage(root) {
   const facts = el("dl", { class: "facts" });
   const list = el("div", { class: "wide" });
   const errors = el("section", { class: "bare" });
-  root.append(el("h1", { tabindex: -1 }, "Exporters"), el("section", {}, facts), el("section", {}, list), errors);
+  root.append(
+    el("h1", { tabindex: -1 }, "Exporters"),
+    el("section", {}, facts),
+    el("section", {}, list),
+    errors,
+  );
   const parts = [panel(facts, account), panel(list, table), panel(errors, unread)];
   return {
     title: "Exporters",

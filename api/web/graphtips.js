@@ -6,7 +6,7 @@ const MOST = 8; // lines of one sort
 
 // What the drawings need to know of a job: hosts, coordinates, volumes of edges.
 export function factsOf(topology, groups) {
-  const hostOf = new Map(topology.nodes.map(({ endpoint, host }) => [endpoint, host]));
+  const hostOf = new Map(topology.nodes.map(({ endpoint, host }) => [endpoint, host ?? endpoint]));
   const volumes = new Map(topology.edges.map((edge) => [`${edge.src} ${edge.dst}`, edge]));
   const endpointsOf = new Map();
   const file = (name, node) => {
@@ -14,8 +14,8 @@ export function factsOf(topology, groups) {
     endpointsOf.get(name).push(node);
   };
   for (const node of topology.nodes) {
-    file(node.host, node);
-    if (node.endpoint !== node.host) file(node.endpoint, node);
+    file(hostOf.get(node.endpoint), node);
+    if (node.endpoint !== hostOf.get(node.endpoint)) file(node.endpoint, node);
   }
   const groupsOf = new Map();
   for (const group of groups) {
@@ -26,10 +26,12 @@ export function factsOf(topology, groups) {
   }
   const nodeLines = (name) => {
     const nodes = endpointsOf.get(name) ?? [];
-    const known = nodes.map(({ endpoint, host, coordinates }) => {
-      const place = Object.entries(coordinates).map(([kind, nth]) => `${kind} ${nth}`).join(", ");
+    const known = nodes.map(({ endpoint, coordinates }) => {
+      const place = Object.entries(coordinates)
+        .map(([kind, nth]) => `${kind} ${nth}`)
+        .join(", ");
       const ids = (groupsOf.get(endpoint) ?? []).join(", ");
-      const who = endpoint === name ? `on ${host}` : endpoint;
+      const who = endpoint === name ? `on ${hostOf.get(endpoint)}` : endpoint;
       return `${who}${place && `: rank ${place}`}${ids && ` (in ${ids})`}`;
     });
     return [name, ...cut(known)];
@@ -60,6 +62,9 @@ export function edgeLines(link, facts) {
 function volumeLine({ src, dst }, { volumes }) {
   const edge = volumes.get(`${src} ${dst}`);
   const perIteration = edge?.bytes_per_iteration ?? null;
-  const said = perIteration !== null ? `${bytes(perIteration)} an iteration` : edge ? `${bytes(edge.bytes)} in the window, per iteration not known` : "not seen";
+  const inWindow = edge?.bytes
+    ? `${bytes(edge.bytes)} in the window, per iteration not known`
+    : "no bytes seen";
+  const said = perIteration === null ? inWindow : `${bytes(perIteration)} an iteration`;
   return `${src} → ${dst}: ${said}`;
 }

@@ -1,6 +1,6 @@
 // The groups of a job: a list to choose from, the drawing of what is chosen, and its evidence.
 
-import { claimsTable, confidence } from "./claims.js";
+import { claimsTable } from "./claims.js";
 import { el, panel } from "./dom.js";
 import { chainRows, circleFigure, jobMap, treeFigures } from "./graph.js";
 import { factsOf } from "./graphtips.js";
@@ -14,7 +14,14 @@ const MAP = "map";
 function choice(key, chosen, ...children) {
   return el(
     "button",
-    { type: "button", role: "tab", "data-key": key, "data-choose": key, "aria-selected": String(chosen), tabindex: chosen ? 0 : -1 },
+    {
+      type: "button",
+      role: "tab",
+      "data-key": key,
+      "data-choose": key,
+      "aria-selected": String(chosen),
+      tabindex: chosen ? 0 : -1,
+    },
     children,
   );
 }
@@ -23,29 +30,47 @@ function choices(blocks, chosen) {
   return [
     choice(MAP, chosen === MAP, el("span", { class: "tag" }, "all"), el("b", {}, "map of the job")),
     blocks.map((block) => {
-      const rails = block.groups.length / block.shapes.length;
       return choice(
         block.key,
         chosen === block.key,
         el("span", { class: `tag ${block.kind}` }, block.kind === "unknown" ? "?" : block.kind),
         el("b", {}, words(block.algorithm)),
-        el("span", { class: "what" }, block.variant && block.variant !== block.algorithm ? `${words(block.variant)}, ${words(block.collective)}` : words(block.collective)),
+        el(
+          "span",
+          { class: "what" },
+          block.variant && block.variant !== block.algorithm
+            ? `${words(block.variant)}, ${words(block.collective)}`
+            : words(block.collective),
+        ),
         el(
           "span",
           { class: "soft" },
-          `${block.groups.length} × ${block.size}`,
-          rails > 1 && Number.isInteger(rails) ? `, ${block.shapes.length} drawn ×${rails}` : "",
+          `${plural(block.groups.length, "group")} of ${block.size}${folded(block)}`,
         ),
-        el("span", { class: "soft" }, `${bytes(block.bytes)} an iteration${block.groups.length > 1 ? " each" : ""}`),
+        el(
+          "span",
+          { class: "soft" },
+          `${bytes(block.bytes)} an iteration${block.groups.length > 1 ? " each" : ""}`,
+        ),
       );
     }),
   ];
 }
 
+// "(4 on 2 rails each)", where all drawings stand for equally many groups.
+function folded({ shapes }) {
+  const rails = shapes[0].groups.length;
+  if (rails === 1 || shapes.some((shape) => shape.groups.length !== rails)) return "";
+  return shapes.length === 1
+    ? ` (on ${rails} rails)`
+    : ` (${shapes.length} on ${rails} rails each)`;
+}
+
 function figure(shape, alone, ...drawing) {
   const rails = shape.groups.length;
   const ids = shape.groups.map((group) => group.id);
-  const caption = ids.length > 4 ? `${ids.slice(0, 4).join(", ")} and ${ids.length - 4} more` : ids.join(", ");
+  const caption =
+    ids.length > 4 ? `${ids.slice(0, 4).join(", ")} and ${ids.length - 4} more` : ids.join(", ");
   return el(
     "figure",
     { "data-key": shape.key },
@@ -53,9 +78,22 @@ function figure(shape, alone, ...drawing) {
     el(
       "figcaption",
       {},
-      el("button", { type: "button", "data-shape": shape.key, "aria-pressed": String(alone), title: alone ? "show all of its kind" : "show this one alone" }, caption),
+      el(
+        "button",
+        {
+          type: "button",
+          "data-shape": shape.key,
+          "aria-pressed": String(alone),
+          title: alone ? "show all of its kind" : "show this one alone",
+        },
+        caption,
+      ),
       rails > 1 && el("b", { class: "folded" }, ` ×${rails} rails`),
-      el("span", { class: "soft" }, ` ${bytes(shape.groups[0].bytes_per_iteration)} an iteration${rails > 1 ? " each" : ""}, sure ${sure(Math.min(...shape.groups.map((g) => g.confidence)))}`),
+      el(
+        "span",
+        { class: "soft" },
+        ` ${bytes(shape.groups[0].bytes_per_iteration)} an iteration${rails > 1 ? " each" : ""}, sure ${sure(Math.min(...shape.groups.map((g) => g.confidence)))}`,
+      ),
     ),
   );
 }
@@ -70,23 +108,27 @@ function drawing(block, shape, facts) {
   const large = shown.length === 1;
   const figures = shown.map((one) => {
     const trees = block.algorithm === "tree" && one.trees.length > 0;
-    return figure(one, Boolean(shape), trees ? treeFigures(one, facts) : circleFigure(one, facts, large));
+    return figure(
+      one,
+      Boolean(shape),
+      trees ? treeFigures(one, facts) : circleFigure(one, facts, large),
+    );
   });
   return [el("div", { class: "figures" }, figures), rest(shapes, shown)];
 }
 
 function rest(all, shown) {
-  return all.length > shown.length && el("p", { class: "soft" }, `${plural(all.length - shown.length, "more drawing")} not shown.`);
+  return (
+    all.length > shown.length &&
+    el("p", { class: "soft" }, `${plural(all.length - shown.length, "more drawing")} not shown.`)
+  );
 }
 
 function evidence(block, shape) {
   const groups = shape ? shape.groups : block.groups;
   const least = groups.reduce((a, b) => (b.confidence < a.confidence ? b : a));
-  const which = groups.length > 1 ? `evidence of ${least.id}, the least sure of ${groups.length}` : `evidence of ${least.id}`;
-  return [
-    el("p", { class: "soft" }, "sure ", confidence(least.confidence), ` ${plural(groups.length, "group")} of ${block.size}, ${words(block.collective)}`),
-    claimsTable(least.evidence, which),
-  ];
+  const which = groups.length > 1 ? `, the least sure of ${groups.length}` : "";
+  return claimsTable(least.evidence, `What ${least.id} rests on${which}`);
 }
 
 function mapLegend(blocks, job) {
@@ -94,23 +136,47 @@ function mapLegend(blocks, job) {
   return el(
     "p",
     { class: "legend" },
-    kinds.map((kind) => el("span", {}, el("i", { class: `swatch edge-${kind}` }), kind === "unknown" ? "kind not known" : kind)),
-    el("span", { class: "soft" }, `${plural(job.hosts.length, "host")}; edges of all rails are one line, an arrow means one way only`),
+    kinds.map((kind) =>
+      el(
+        "span",
+        {},
+        el("i", { class: `swatch edge-${kind}` }),
+        kind === "unknown" ? "kind not known" : kind,
+      ),
+    ),
+    el(
+      "span",
+      { class: "soft" },
+      `${plural(job.hosts.length, "host")}; edges of all rails are one line, an arrow means one way only`,
+    ),
   );
 }
 
 export function groupsView() {
-  const tabs = el("div", { class: "tabs", role: "tablist", "aria-label": "groups", "data-arrows": true });
+  const tabs = el("div", {
+    class: "tabs",
+    role: "tablist",
+    "aria-label": "groups",
+    "data-arrows": true,
+  });
   const stage = el("div", { class: "stage", role: "tabpanel", "aria-label": "drawing" });
   const basis = el("div", { class: "basis wide" });
-  const node = el("div", { class: "groups" }, el("div", {}, el("h2", {}, "How the ranks talk"), tabs), stage, basis);
+  const node = el(
+    "div",
+    { class: "groups" },
+    el("div", {}, el("h2", {}, "How the ranks talk"), tabs),
+    stage,
+    basis,
+  );
   let chosen = null; // key of a block, or MAP
   let shape = null; // key of a shape, or null for all of them
   let current = null;
 
   const showTabs = panel(tabs, choices);
   const showStage = panel(stage, ({ blocks, facts, rows, links, job }, block, one) =>
-    block ? drawing(block, one, facts) : [mapLegend(blocks, job), el("div", { class: "wide" }, jobMap(rows, links, facts))],
+    block
+      ? drawing(block, one, facts)
+      : [mapLegend(blocks, job), el("div", { class: "wide" }, jobMap(rows, links, facts))],
   );
   const showBasis = panel(basis, (block, one) => (block ? evidence(block, one) : null));
 
@@ -131,7 +197,8 @@ export function groupsView() {
     const button = event.target.closest("button");
     if (!button) return;
     if (button.dataset.choose !== undefined) [chosen, shape] = [button.dataset.choose, null];
-    if (button.dataset.shape !== undefined) shape = shape === button.dataset.shape ? null : button.dataset.shape;
+    if (button.dataset.shape !== undefined)
+      shape = shape === button.dataset.shape ? null : button.dataset.shape;
     draw();
   });
 

@@ -6,7 +6,7 @@ import { el, panel } from "./dom.js";
 import { spark } from "./iterations.js";
 import { missing } from "./missing.js";
 import { API, ask, jobHref, jobPath } from "./service.js";
-import { count, duration, moment, plural, plusMinus, words } from "./units.js";
+import { count, duration, moment, plural, plusMinus, sure } from "./units.js";
 
 const MOST = 200;
 const MOST_SPARKS = 40; // rows with a drawing of their own
@@ -31,21 +31,60 @@ function row(job, steps, anomalies, today) {
       el("span", { class: "soft" }, job.user === null ? job.source : `${job.user}, ${job.source}`),
     ),
     cell("status", status(job.status)),
-    cell("size", el("span", {}, plural(job.hosts.length, "host")), el("span", { class: "soft" }, plural(job.endpoints.length, "endpoint"))),
+    cell(
+      "size",
+      el("span", {}, plural(job.hosts.length, "host")),
+      el("span", { class: "soft" }, plural(job.endpoints.length, "endpoint")),
+    ),
     cell(
       "period",
-      job.period_s === null ? el("span", { class: "unknown" }, "?") : el("b", { class: "figure" }, duration(job.period_s)),
+      job.period_s === null
+        ? el("span", { class: "unknown" }, "?")
+        : el(
+            "b",
+            {
+              class: "figure",
+              "data-tip": `period, sure ${sure(job.period_confidence)}`,
+              tabindex: 0,
+            },
+            duration(job.period_s),
+          ),
       el("span", { class: "soft" }, plusMinus(job.period_ci_s)),
     ),
     cell("sizes", sizes(job.parallelism), candidates(job.parallelism)),
-    cell("step times", spark(steps, anomalies), el("span", { class: "soft" }, plural(job.iterations, "iteration"))),
-    cell("anomalies", open ? el("b", { class: "open" }, `${count(open)} open`) : el("span", { class: "soft" }, all ? "none open" : "none"), all > open && el("span", { class: "soft" }, `${count(all)} in all`)),
+    cell(
+      "step times",
+      spark(steps, anomalies),
+      el("span", { class: "soft" }, plural(job.iterations, "iteration")),
+    ),
+    cell(
+      "anomalies",
+      open
+        ? el("b", { class: "open" }, `${count(open)} open`)
+        : el("span", { class: "soft" }, all ? "none open" : "none"),
+      all > open && el("span", { class: "soft" }, `${count(all)} in all`),
+    ),
     cell("sure", confidence(job.confidence)),
-    cell("since", el("span", { class: "when" }, moment(job.first_seen, today)), job.status === "ended" && el("span", { class: "soft" }, `last ${moment(job.last_seen, today)}`)),
+    cell(
+      "since",
+      el("span", { class: "when" }, moment(job.first_seen, today)),
+      job.status === "ended" &&
+        el("span", { class: "soft" }, `last ${moment(job.last_seen, today)}`),
+    ),
   );
 }
 
-const HEADS = ["job", "status", "size", "period", "sizes", "step times", "anomalies", "sure", "since"];
+const HEADS = [
+  "job",
+  "status",
+  "size",
+  "period",
+  "sizes",
+  "step times",
+  "anomalies",
+  "sure",
+  "since",
+];
 
 function table(jobs, steps, anomalies, today) {
   if (!jobs.length) return null;
@@ -55,10 +94,30 @@ function table(jobs, steps, anomalies, today) {
       "table",
       { class: "stacking jobs", "data-key": "jobs" },
       el("caption", { class: "hidden" }, "jobs"),
-      el("thead", {}, el("tr", {}, HEADS.map((head) => el("th", { scope: "col" }, head)))),
-      el("tbody", {}, shown.map((job) => row(job, steps.get(job.id) ?? [], anomalies.filter((a) => a.job === job.id), today))),
+      el(
+        "thead",
+        {},
+        el(
+          "tr",
+          {},
+          HEADS.map((head) => el("th", { scope: "col" }, head)),
+        ),
+      ),
+      el(
+        "tbody",
+        {},
+        shown.map((job) =>
+          row(
+            job,
+            steps.get(job.id) ?? [],
+            anomalies.filter((a) => a.job === job.id),
+            today,
+          ),
+        ),
+      ),
     ),
-    jobs.length > MOST && el("p", { class: "soft" }, `${plural(jobs.length - MOST, "more job")} not shown.`),
+    jobs.length > MOST &&
+      el("p", { class: "soft" }, `${plural(jobs.length - MOST, "more job")} not shown.`),
   ];
 }
 
@@ -66,8 +125,22 @@ function reasons(answer, unassigned) {
   if (!answer) return null;
   return [
     el("h2", {}, "No job is seen yet"),
-    el("ul", { class: "missing" }, missing(answer, unassigned).map(({ what, remedy }) => el("li", {}, el("b", {}, what), ` ${remedy}`))),
-    el("p", {}, el("a", { href: "#/exporters" }, `${plural(answer.telemetry?.exporters?.length ?? 0, "exporter")} in this window`)),
+    el(
+      "ul",
+      { class: "missing" },
+      missing(answer, unassigned).map(({ what, remedy }) =>
+        el("li", {}, el("b", {}, what), ` ${remedy}`),
+      ),
+    ),
+    el(
+      "p",
+      {},
+      el(
+        "a",
+        { href: "#/exporters" },
+        `${plural(answer.telemetry?.exporters?.length ?? 0, "exporter")} in this window`,
+      ),
+    ),
   ];
 }
 
@@ -78,7 +151,11 @@ export function jobsPage(root) {
   const openBlock = el("section", { hidden: true }, el("h2", {}, "Open anomalies"), open);
   const jobsBlock = el("section", { class: "flush" }, none, list);
   root.append(el("h1", { tabindex: -1, class: "hidden" }, "Jobs"), jobsBlock, openBlock);
-  const show = { none: panel(none, reasons), list: panel(list, table), open: panel(open, (found) => anomalyList(found, { withJob: true })) };
+  const show = {
+    none: panel(none, reasons),
+    list: panel(list, table),
+    open: panel(open, (found, today) => anomalyList(found, { withJob: true, today })),
+  };
   const steps = new Map(); // job id -> its newest iterations
   const marks = new Map(); // job id -> what they were asked for
 
@@ -87,7 +164,10 @@ export function jobsPage(root) {
     const one = async (job) => {
       const mark = `${job.iterations} ${job.last_iteration?.index}`;
       if (marks.get(job.id) === mark) return;
-      const answer = await ask(jobPath(job.id, `/iterations?newest=true&limit=${SPARK_LENGTH}`), signal);
+      const answer = await ask(
+        jobPath(job.id, `/iterations?newest=true&limit=${SPARK_LENGTH}`),
+        signal,
+      );
       steps.set(job.id, answer.iterations);
       marks.set(job.id, mark);
       changed = true;
@@ -100,13 +180,17 @@ export function jobsPage(root) {
     title: "Jobs",
     async refresh({ signal, jobs, exporters }) {
       const found = ordered(jobs.jobs);
-      const [anomalies] = await Promise.all([ask(`${API}/anomalies`, signal), sparks(found, signal)]);
+      const [anomalies] = await Promise.all([
+        ask(`${API}/anomalies`, signal),
+        sparks(found, signal),
+      ]);
       const result = !found.length && exporters?.window ? await ask(`${API}/result`, signal) : null;
       show.none(found.length ? null : exporters, result?.unassigned);
-      show.list(found, steps, anomalies.anomalies, exporters?.window?.end);
+      const today = exporters?.window?.end;
+      show.list(found, steps, anomalies.anomalies, today);
       const live = anomalies.anomalies.filter((anomaly) => anomaly.end === null);
       openBlock.hidden = !live.length;
-      show.open(live);
+      show.open(live, today);
     },
   };
 }

@@ -3,14 +3,15 @@
 import { natural } from "./units.js";
 
 const LETTER = 6.6; // px, about, of a label's type
-const CIRCLE_GAP = 54; // between concentric circles
+const CIRCLE_GAP = 54; // between concentric circles, at the least
 const COLUMN = 84;
 const ROW = 78;
-const LEVEL = 96; // between the levels of a tree
+const LEVEL = 74; // between the levels of a tree
 const LEAF = 26;
 const MOST_CIRCLES = 12;
 
-export const labelWidth = (names) => Math.max(0, ...names.map((name) => shortened(name).length)) * LETTER;
+export const labelWidth = (names) =>
+  Math.max(0, ...names.map((name) => shortened(name).length)) * LETTER;
 
 // A label that never outgrows its place; the tooltip has the whole name.
 export function shortened(name) {
@@ -22,13 +23,17 @@ export function shortened(name) {
 export function arrange(rows, links) {
   const joined = new Map();
   for (const { from, to } of links) {
-    for (const [a, b] of [[from, to], [to, from]]) {
+    for (const [a, b] of [
+      [from, to],
+      [to, from],
+    ]) {
       if (!joined.has(a)) joined.set(a, new Set());
       joined.get(a).add(b);
     }
   }
   const aligned = [];
-  for (const row of rows) aligned.push(aligned.length ? alignedRow(row, aligned.at(-1), joined) : row);
+  for (const row of rows)
+    aligned.push(aligned.length ? alignedRow(row, aligned.at(-1), joined) : row);
   const even = aligned.every((row) => row.length === aligned[0].length);
   return even && aligned.length <= MOST_CIRCLES ? circles(aligned) : grid(aligned);
 }
@@ -37,7 +42,9 @@ function alignedRow(row, above, joined) {
   const column = new Map(above.map((name, nth) => [name, nth]));
   const own = new Map(row.map((name, nth) => [name, nth]));
   const under = (name) => {
-    const places = [...(joined.get(name) ?? [])].filter((top) => column.has(top)).map((top) => column.get(top));
+    const places = [...(joined.get(name) ?? [])]
+      .filter((top) => column.has(top))
+      .map((top) => column.get(top));
     return places.length ? Math.min(...places) : own.get(name);
   };
   return [...row].sort((a, b) => under(a) - under(b) || own.get(a) - own.get(b));
@@ -48,10 +55,12 @@ export function circles(rows, large = false) {
   const size = Math.max(...rows.map((row) => row.length), 1);
   const names = rows.flat();
   const radial = size > 16; // labels along the radius: more of them fit
-  const arc = rows.length > 1 ? 40 : radial ? 15 : 30;
+  const between = size <= 12 ? Math.max(40, Math.min(labelWidth(names) + 12, 64)) : 40;
+  const arc = rows.length > 1 ? between : radial ? 15 : 30;
   const least = rows.length > 1 ? 62 : large ? 120 : 74;
   const inner = Math.min(Math.max(least, (size * arc) / (2 * Math.PI)), 460);
-  const radius = (depth) => inner + depth * CIRCLE_GAP;
+  const apart = Math.max(CIRCLE_GAP, labelWidth(names) + 16);
+  const radius = (depth) => inner + depth * apart;
   const outer = radius(rows.length - 1);
   const margin = { x: labelWidth(names) + 20, y: radial ? labelWidth(names) + 20 : 34 };
   const centre = { x: outer + margin.x, y: outer + margin.y };
@@ -73,10 +82,18 @@ export function circles(rows, large = false) {
     }),
   );
   const labelled = (2 * Math.PI * inner) / size >= 13;
-  return { kind: "circles", width: 2 * centre.x, height: 2 * centre.y, centre, places, radial, labelled };
+  return {
+    kind: "circles",
+    width: 2 * centre.x,
+    height: 2 * centre.y,
+    centre,
+    places,
+    radial,
+    labelled,
+  };
 }
 
-export function grid(rows) {
+function grid(rows) {
   const column = Math.max(COLUMN, labelWidth(rows.flat()) + 16);
   const margin = { x: column / 2 + 8, y: 56 };
   const longest = Math.max(...rows.map((row) => row.length), 1);
@@ -113,10 +130,13 @@ export function tree(parents) {
     const below = children.get(name) ?? [];
     if (!ready && below.length) {
       stack.push({ name, depth, ready: true });
-      for (const child of [...below].sort(natural).reverse()) stack.push({ name: child, depth: depth + 1, ready: false });
+      for (const child of [...below].sort(natural).reverse())
+        stack.push({ name: child, depth: depth + 1, ready: false });
       continue;
     }
-    const spot = below.length ? below.reduce((sum, child) => sum + places.get(child).y, 0) / below.length : 24 + LEAF * leaves++;
+    const spot = below.length
+      ? below.reduce((sum, child) => sum + places.get(child).y, 0) / below.length
+      : 24 + LEAF * leaves++;
     places.set(name, { x: 16 + depth * LEVEL, y: spot, depth, leaf: !below.length });
   }
   const deepest = Math.max(0, ...[...places.values()].map((place) => place.depth));

@@ -28,9 +28,11 @@ export function blocksOf(groups, hostOf) {
     else block.folded.set(mark, { ...shape, groups: [group] });
     block.groups.push(group);
   }
-  return [...blocks.values()].map((block) => finished(block, hostOf, nics)).sort(
-    (a, b) => rank(a.kind) - rank(b.kind) || (b.bytes ?? 0) - (a.bytes ?? 0) || b.size - a.size,
-  );
+  return [...blocks.values()]
+    .map((block) => finished(block, hostOf, nics))
+    .sort(
+      (a, b) => rank(a.kind) - rank(b.kind) || (b.bytes ?? 0) - (a.bytes ?? 0) || b.size - a.size,
+    );
 }
 
 function finished({ key, variant, size, groups, folded }, hostOf, nics) {
@@ -43,7 +45,9 @@ function finished({ key, variant, size, groups, folded }, hostOf, nics) {
   });
   shapes.sort((a, b) => natural(a.nodes.join(" "), b.nodes.join(" ")));
   const { kind, algorithm, collective } = groups[0];
-  const known = groups.map((group) => group.bytes_per_iteration).filter((volume) => volume !== null);
+  const known = groups
+    .map((group) => group.bytes_per_iteration)
+    .filter((volume) => volume !== null);
   const bytes = median(known);
   const sure = Math.min(...groups.map((group) => group.confidence));
   return { key, kind, algorithm, variant, collective, size, groups, bytes, sure, shapes };
@@ -52,7 +56,9 @@ function finished({ key, variant, size, groups, folded }, hostOf, nics) {
 // Member -> host, or the member itself where a host would stand twice.
 function byHost(group, hostOf) {
   const names = new Set(group.members.map((member) => hostOf.get(member) ?? member));
-  return names.size < group.members.length ? (member) => member : (member) => hostOf.get(member) ?? member;
+  return names.size < group.members.length
+    ? (member) => member
+    : (member) => hostOf.get(member) ?? member;
 }
 
 // What makes two groups the same drawing: nodes in order, and distinct trees.
@@ -102,7 +108,9 @@ export function hostRows(groups, hosts, hostOf) {
   const name = (member) => hostOf.get(member) ?? member;
   const rows = [];
   const placed = new Set();
-  const largest = [...groups].sort((a, b) => b.members.length - a.members.length || rank(a.kind) - rank(b.kind));
+  const largest = [...groups].sort(
+    (a, b) => b.members.length - a.members.length || rank(a.kind) - rank(b.kind),
+  );
   for (const group of largest) {
     const row = [...new Set(group.members.map(name))];
     if (row.some((host) => placed.has(host))) continue;
@@ -111,7 +119,8 @@ export function hostRows(groups, hosts, hostOf) {
   }
   const stages = new Map();
   for (const group of groups) {
-    if (group.algorithm === "chain") group.members.forEach((member, stage) => stages.set(name(member), stage));
+    if (group.algorithm === "chain")
+      group.members.forEach((member, stage) => stages.set(name(member), stage));
   }
   const first = (row) => Math.min(...row.map((host) => stages.get(host) ?? 0));
   rows.sort((a, b) => first(a) - first(b));

@@ -14,19 +14,26 @@ export function bytes(volume) {
   return `${volume.toFixed(digits)} ${PREFIXES[nth]}B`;
 }
 
-// Seconds with four digits, as "733.2 ms" or "1.276 s".
-export function duration(seconds) {
+// Seconds with four digits, as "733.2 ms" or "1.270 s".
+export function duration(seconds, digits = 4) {
   if (seconds === null || seconds === undefined) return "?";
-  return seconds < 1 ? `${digits4(seconds * 1e3)} ms` : `${digits4(seconds)} s`;
+  return seconds < 1 ? `${rounded(seconds * 1e3, digits)} ms` : `${rounded(seconds, digits)} s`;
 }
 
-function digits4(value) {
-  return value >= 1000 ? value.toFixed(0) : String(Number(value.toPrecision(4)));
+// Seconds without needless digits, as "5 s".
+export function plainDuration(seconds) {
+  return seconds < 1
+    ? `${Number((seconds * 1e3).toPrecision(4))} ms`
+    : `${Number(seconds.toPrecision(4))} s`;
+}
+
+function rounded(value, digits) {
+  return value >= 10 ** digits || value === 0 ? value.toFixed(0) : value.toPrecision(digits);
 }
 
 // Half of an interval, as "± 9.2 ms"; nothing where there is none.
 export function plusMinus(interval) {
-  return interval ? `± ${duration(Number(((interval[1] - interval[0]) / 2).toPrecision(2)))}` : "";
+  return interval ? `± ${duration((interval[1] - interval[0]) / 2, 2)}` : "";
 }
 
 export function count(number) {
@@ -51,7 +58,9 @@ export function clock(time, digits = 0) {
 // The date too, unless it is that of `today`.
 export function moment(time, today) {
   if (!time) return "?";
-  return time.slice(0, 10) === today?.slice(0, 10) ? clock(time) : `${time.slice(0, 10)} ${clock(time)}`;
+  return time.slice(0, 10) === today?.slice(0, 10)
+    ? clock(time)
+    : `${time.slice(0, 10)} ${clock(time)}`;
 }
 
 export function words(name) {
