@@ -15,7 +15,7 @@ from api.errors import ResultsError
 from api.results.migrations import NewerDatabase, upgrade
 
 # How long a transaction waits for another one's end before it fails (SQLite).
-_PATIENCE_S: Final = 5.0
+_PATIENCE_S: Final = 30.0
 _POSTGRESQL_DRIVER: Final = "pg8000"
 _HIDDEN: Final = "***"
 
@@ -62,11 +62,6 @@ class Connections:
             self.close()
             raise
 
-    @property
-    def dialect(self) -> str:
-        """ "sqlite" or "postgresql"."""
-        return self._engine.dialect.name
-
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A transaction that reads; it sees one state of the database and blocks no writer.
@@ -110,7 +105,7 @@ class Connections:
         except (NewerDatabase, TypeError, ValueError) as error:
             # TypeError and ValueError are what drivers make of options they do not know.
             raise self._refused(error) from error
-        if self.dialect == "sqlite":
+        if self._engine.dialect.name == "sqlite":
             self._read_while_written()
 
     def _read_while_written(self) -> None:

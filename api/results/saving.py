@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, Table, bindparam, delete, select
+from sqlalchemy import Connection, Table, delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from api.results.records import JobUpdate, WindowRecord
@@ -33,11 +33,13 @@ class Saving:
         self._updates = updates
         self._windows = [] if window is None else [window_row(window)]
         self._jobs = [job_row(update.record) for update in updates]
-        self._anomalies = [
+        anomalies = [
             anomaly_row(escaped(update.record.id), anomaly)
             for update in updates
             for anomaly in update.anomalies
         ]
+        # Of two with one id the later; PostgreSQL takes no two in one statement.
+        self._anomalies = list({(row["job_id"], row["id"]): row for row in anomalies}.values())
 
     def write(self, connection: Connection) -> None:
         """Write all of it, in the transaction that is open.
@@ -51,13 +53,13 @@ class Saving:
         if self._jobs:
             connection.execute(
                 delete(ITERATIONS).where(
-                    ITERATIONS.c.job_id == bindparam("job"), ~ITERATIONS.c.final
-                ),
-                [{"job": row["id"]} for row in self._jobs],
+                    ITERATIONS.c.job_id.in_([row["id"] for row in self._jobs]),
+                    ~ITERATIONS.c.final,
+                )
             )
         if iterations:
             statement = _insert(connection, ITERATIONS).on_conflict_do_nothing()
-            connection.execute(statement, iterations)
+            _execute(connection, statement, iterations)
         _upsert(connection, ANOMALIES, self._anomalies)
 
     def _number(self, connection: Connection) -> list[Values]:
@@ -115,7 +117,15 @@ def _upsert(connection: Connection, table: Table, rows: Sequence[Values]) -> Non
     changed = {
         column.name: statement.excluded[column.name] for column in table.c if not column.primary_key
     }
-    connection.execute(
-        statement.on_conflict_do_update(index_elements=list(table.primary_key), set_=changed),
-        rows,
-    )
+    upsert = statement.on_conflict_do_update(index_elements=list(table.primary_key), set_=changed)
+    _execute(connection, upsert, rows)
+
+
+def _execute(
+    connection: Connection, statement: sqlite.Insert | postgresql.Insert, rows: Sequence[Values]
+) -> None:
+    if connection.dialect.name == "postgresql":
+        # A statement that returns something is sent once for many rows, another one row by row.
+        connection.execute(statement.returning(*statement.table.primary_key), rows)
+    else:
+        connection.execute(statement, rows)

@@ -80,6 +80,12 @@ def test_an_anomaly_is_replaced_by_its_id_within_its_job(results: Results) -> No
     assert results.anomalies() == [("job-0", opened), ("job-1", closed)]
 
 
+def test_of_two_anomalies_with_one_id_the_later_stays(results: Results) -> None:
+    found = [anomaly(end_s=None), anomaly(end_s=9)]
+    results.save(None, [update(record(), anomalies=found)])
+    assert results.anomalies() == [("job-0", found[1])]
+
+
 def test_hostile_texts_come_back_as_they_were(results: Results) -> None:
     updates = []
     for number, text in enumerate(HOSTILE):
