@@ -67,6 +67,8 @@ def ask(directory: Path, sql: str) -> Iterator[DuckDBPyRelation]:
     ----------
     directory
         A store; it may be written meanwhile, and the answer is of the files there at the start.
+        Those that are merged meanwhile stay for ten minutes (`collector.store.retention`); what
+        takes longer, or reaches to where rows are forgotten, may find one gone and fail.
     sql
         DuckDB's dialect. Columns are those of `collector.schema`, but: times are timestamps (UTC)
         without ``_ns`` in their name, addresses and enumerations are text, ``exporter`` is

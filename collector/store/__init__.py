@@ -4,18 +4,31 @@
     DIR/counters/   interface counters, as `schema.CounterBatch`
     DIR/reports/    what each exporter sent and lost, one row per batch and exporter
     DIR/errors/     what could not be read
+    DIR/NAME/       tables of any other kind, as their owner defines them (`TableStore`)
     DIR/.writing-*  one folder per writer, with files that are not whole yet
 
 A file appears under its name only when it is whole and on the disk, and is never changed after. So
-a reader needs no lock, and a store needs no repair, whatever happened to its writer. Rows name
-their exporter by (agent, sub-agent, protocol), so that numbers need not last over restarts.
+a reader needs no lock, and a store needs no repair, whatever happened to its writer. Some time
+after a slice is past, a writer puts its files of it into one, which stands for them from the
+moment it appears. Rows name their exporter by (agent, sub-agent, protocol), so that numbers need
+not last over restarts.
 """
 
 from __future__ import annotations
 
 from collector.store.reader import read
 from collector.store.settings import StoreSettings
+from collector.store.shelf import StoreStatus
 from collector.store.since import since
-from collector.store.writer import Store, StoreStatus
+from collector.store.tables import TableStore, read_tables
+from collector.store.writer import Store
 
-__all__ = ["Store", "StoreSettings", "StoreStatus", "read", "since"]
+__all__ = [
+    "Store",
+    "StoreSettings",
+    "StoreStatus",
+    "TableStore",
+    "read",
+    "read_tables",
+    "since",
+]

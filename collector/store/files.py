@@ -1,8 +1,11 @@
 """Files of a store: their names, and how one comes to be whole or not at all.
 
-A name is FIRST_LAST_WRITER_NUMBER.parquet: the times of its first and last row in ns since the
-epoch, the writer's token, and the number of the file among those of its writer. So a window is
-found, and old files are removed, without opening any.
+A part is FIRST_LAST_WRITER_GROUP-PART.parquet: the times of its first and last row in ns since the
+epoch, the writer's token, the number of its group among those of the writer, and its own number in
+the group. So a window is found, and old files are removed, without opening any. One without -PART
+stands for its whole group: where it is, the parts of the group are no longer listed. As it appears
+at one moment, every listing has each row once, and a writer that dies while it merges leaves none
+twice.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import re
 import secrets
 import shutil
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,20 +26,23 @@ from typing import Final, Self
 from collector.errors import StoreError
 
 KINDS: Final = ("flows", "counters", "reports", "errors")
-_NAME: Final = re.compile(r"(-?\d{1,19})_(-?\d{1,19})_([0-9a-f]{24})_(\d+)\.parquet", re.ASCII)
+_NAME: Final = re.compile(
+    r"(-?\d{1,19})_(-?\d{1,19})_([0-9a-f]{24})_(\d+)(?:-(\d+))?\.parquet", re.ASCII
+)
 _WRITING: Final = ".writing-"
 _LOCK: Final = "lock"
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """One whole file; times in ns since the epoch, both inclusive."""
+    """One whole file; times in ns since the epoch, both inclusive; `part` None = of all parts."""
 
     path: Path
     first_ns: int
     last_ns: int
     writer: str
-    number: int
+    group: int
+    part: int | None
 
 
 def list_files(directory: Path, kind: str) -> list[StoredFile]:
@@ -46,6 +53,13 @@ def list_files(directory: Path, kind: str) -> list[StoredFile]:
     StoreError
         The folder cannot be read. That it is not there yet is no error.
     """
+    files = all_files(directory, kind)
+    merged = {(file.writer, file.group) for file in files if file.part is None}
+    return [f for f in files if f.part is None or (f.writer, f.group) not in merged]
+
+
+def all_files(directory: Path, kind: str) -> list[StoredFile]:
+    """As `list_files`, with parts that a merged file stands for: their rows are there twice."""
     folder = directory / kind
     try:
         names = os.listdir(folder)
@@ -56,9 +70,12 @@ def list_files(directory: Path, kind: str) -> list[StoredFile]:
     found = []
     for name in names:
         if match := _NAME.fullmatch(name):
-            first, last, writer, number = match.groups()
-            found.append(StoredFile(folder / name, int(first), int(last), writer, int(number)))
-    found.sort(key=lambda file: (file.first_ns, file.writer, file.number))
+            first, last, writer, group, part = match.groups()
+            number = None if part is None else int(part)
+            found.append(
+                StoredFile(folder / name, int(first), int(last), writer, int(group), number)
+            )
+    found.sort(key=lambda file: (file.first_ns, file.writer, file.group, file.part or 0))
     return found
 
 
@@ -75,11 +92,11 @@ class Workplace:
         self._lock = lock
         # Tokens sort by the time of opening: only a hint, which orders files of equal times.
         self._writer = folder.name.removeprefix(_WRITING)
-        self._number = 0
+        self._groups = 0
 
     @classmethod
-    def open(cls, directory: Path) -> Self:
-        """Make the folders of a store as needed, and remove what dead writers left.
+    def open(cls, directory: Path, kinds: Sequence[str]) -> Self:
+        """Make the folders of some kinds as needed, and remove what dead writers left.
 
         Raises
         ------
@@ -87,7 +104,7 @@ class Workplace:
             The directory cannot be made or written to.
         """
         try:
-            for kind in KINDS:
+            for kind in kinds:
                 (directory / kind).mkdir(parents=True, exist_ok=True)
                 if not os.access(directory / kind, os.W_OK | os.X_OK):
                     raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
@@ -106,12 +123,22 @@ class Workplace:
             raise StoreError(directory, error.strerror or str(error)) from error
         return cls(directory, folder, lock)
 
+    def new_group(self) -> int:
+        """The number of a group that has no file yet."""
+        self._groups += 1
+        return self._groups - 1
+
     def partial(self) -> Path:
         """A path for the next file, to be written by the caller."""
-        return self._folder / f"{self._number}.parquet"
+        return self._folder / "partial.parquet"
 
-    def publish(self, kind: str, first_ns: int, last_ns: int) -> None:
+    def publish(self, kind: str, first_ns: int, last_ns: int, group: int, part: int | None) -> Path:
         """Give the file at `partial()` its name, once it is on the disk.
+
+        Returns
+        -------
+        Path
+            Where it is now.
 
         Raises
         ------
@@ -120,10 +147,11 @@ class Workplace:
         """
         _sync(self.partial())
         folder = self._directory / kind
-        name = f"{first_ns}_{last_ns}_{self._writer}_{self._number}.parquet"
-        self.partial().rename(folder / name)
-        self._number += 1
+        number = f"{group}" if part is None else f"{group}-{part}"
+        path = folder / f"{first_ns}_{last_ns}_{self._writer}_{number}.parquet"
+        self.partial().rename(path)
         _sync(folder)
+        return path
 
     def discard(self) -> None:
         """Remove what is at `partial()`; a disk that will not even do that is no further loss."""

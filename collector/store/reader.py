@@ -9,7 +9,6 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from collector.errors import StoreError
@@ -22,9 +21,9 @@ from collector.schema import (
     Telemetry,
     TimeBasis,
 )
-from collector.store.files import StoredFile, list_files
 from collector.store.reports import COUNTS, ERROR_SCHEMA, REPORT_SCHEMA, Reports
 from collector.store.rows import SCHEMAS, TIME, Batch, Exporter, ExporterNumbers, from_table
+from collector.store.tables import Spanned, read_tables
 
 _FIRST: Final = np.iinfo(np.int64).min
 _LAST: Final = np.iinfo(np.int64).max
@@ -45,8 +44,8 @@ def read(directory: Path, start_ns: int | None = None, end_ns: int | None = None
     Telemetry
         Rows by slice of time, within one as they were appended. Counts that do not stand in rows
         (datagrams, losses, errors) are those of the appended batches that reach into the window,
-        so they may stand for a little more than it. A file that cannot be read is one of
-        `errors`.
+        summed by slice once that is merged, so they may stand for a little more than it. A file
+        that cannot be read is one of `errors`.
 
     Raises
     ------
@@ -93,9 +92,9 @@ class _Window:
     def batches(self, folder: str, kind: type[Batch], numbers: ExporterNumbers) -> list[Batch]:
         """Rows of flows or counters within the window, file by file."""
         found = []
-        for file, table in self._tables(folder, SCHEMAS[kind]):
+        for first_ns, last_ns, table in self._tables(folder, SCHEMAS[kind]):
             batch = from_table(kind, table, numbers)
-            if file.first_ns < self._first_ns or file.last_ns > self._last_ns:
+            if first_ns < self._first_ns or last_ns > self._last_ns:
                 time_ns = batch.time_ns
                 batch = batch.take((time_ns >= self._first_ns) & (time_ns <= self._last_ns))
             found.append(batch)
@@ -105,7 +104,7 @@ class _Window:
         """Sums of all reports on batches that reach into the window."""
         found = Reports()
         tables = [
-            pa.concat_tables([schema.empty_table(), *(t for _, t in self._tables(kind, schema))])
+            pa.concat_tables([schema.empty_table(), *(t for *_, t in self._tables(kind, schema))])
             for kind, schema in (("reports", REPORT_SCHEMA), ("errors", ERROR_SCHEMA))
         ]
         first, last = (pa.scalar(time, TIME) for time in (self._first_ns, self._last_ns))
@@ -116,26 +115,12 @@ class _Window:
         found.add_tables(reports, errors)
         return found
 
-    def _tables(self, kind: str, schema: pa.Schema) -> list[tuple[StoredFile, pa.Table]]:
-        found = []
-        for file in list_files(self._directory, kind):
-            if file.first_ns > self._last_ns or file.last_ns < self._first_ns:
-                continue
-            try:
-                with pq.ParquetFile(file.path) as parquet:
-                    if parquet.schema_arrow.equals(schema):
-                        found.append((file, parquet.read()))
-                    else:
-                        self._note(file.path, "written by another version: other columns")
-            except FileNotFoundError:  # removed for its age meanwhile
-                continue
-            except (OSError, pa.ArrowException) as error:
-                self._note(file.path, f"damaged: {str(error).splitlines()[0]}")
+    def _tables(self, kind: str, schema: pa.Schema) -> list[Spanned]:
+        found, errors = read_tables(
+            self._directory, kind, schema, self._first_ns, self._last_ns + 1
+        )
+        self.errors += errors
         return found
-
-    def _note(self, path: Path, reason: str) -> None:
-        name = str(path).encode("utf-8", "backslashreplace").decode("utf-8")
-        self.errors.append(DecodeError(None, name, None, reason))
 
 
 def _health(

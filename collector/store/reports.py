@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -132,3 +132,19 @@ class Reports:
     ) -> None:
         self.counts.setdefault(exporter, Counter()).update(counts)
         self.rates.setdefault(exporter, set()).update(rates)
+
+
+def summed_reports(tables: Iterator[pa.Table], first_ns: int, last_ns: int) -> list[pa.Table]:
+    """Stored reports as one of each exporter, on rows from `first_ns` to `last_ns`."""
+    sums = Reports()
+    for table in tables:
+        sums.add_tables(table, ERROR_SCHEMA.empty_table())
+    return [sums.to_tables(first_ns, last_ns)[0]]
+
+
+def summed_errors(tables: Iterator[pa.Table], first_ns: int, last_ns: int) -> list[pa.Table]:
+    """Stored errors as one of each kind, on rows from `first_ns` to `last_ns`."""
+    sums = Reports()
+    for table in tables:
+        sums.add_tables(REPORT_SCHEMA.empty_table(), table)
+    return [sums.to_tables(first_ns, last_ns)[1]]

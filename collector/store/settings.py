@@ -12,7 +12,8 @@ class StoreSettings:
     Attributes
     ----------
     slice_s
-        Rows of one slice of event time share files; a file never holds two slices.
+        Rows of one slice of event time share files; a file never holds two slices, but for what
+        is whole by itself (reports, tables of other kinds): that goes where its last row does.
     hold_s
         Rows are held in memory for at most so long: what a killed writer loses.
     keep_age_s

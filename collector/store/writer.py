@@ -1,57 +1,40 @@
-"""`Store`: the writing side."""
+"""`Store`: the writing side of telemetry."""
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from collector.errors import StoreError
 from collector.schema import I32, I64, CounterBatch, FlowBatch, Telemetry
-from collector.store.files import KINDS, Workplace, list_files
-from collector.store.reports import Reports
-from collector.store.retention import remove_old
-from collector.store.rows import Batch, Exporter, to_table
+from collector.store.held import Held
+from collector.store.parts import as_they_are
+from collector.store.reports import (
+    ERROR_SCHEMA,
+    REPORT_SCHEMA,
+    Reports,
+    summed_errors,
+    summed_reports,
+)
+from collector.store.rows import SCHEMAS, Batch, Exporter, to_table
 from collector.store.settings import StoreSettings
+from collector.store.shelf import Shelf, StoreStatus
 
 # A burst must not fill the memory while its seconds last; a row takes some 130 bytes.
 MOST_HELD_ROWS: Final = 1 << 20
 _NS_PER_S: Final = 1_000_000_000
-# Small enough that a query reads few rows beside its window, large enough to compress.
-_ROWS_PER_GROUP: Final = 1 << 17
-# Their values hardly repeat: as differences they take half of what a dictionary does.
-_RISING: Final = ("time_ns", "time_min_ns", "seq", "ack_seq", "msn")
-
-
-@dataclass(frozen=True, slots=True)
-class StoreStatus:
-    """How the writing goes; rows are those of flows and counters, since the store was opened.
-
-    Attributes
-    ----------
-    held_rows
-        In memory, not yet on the disk.
-    stored_rows
-        On the disk.
-    lost_rows
-        The disk did not take them.
-    error
-        Why the last flush failed in part or as a whole; None = it did not.
-    """
-
-    held_rows: int
-    stored_rows: int
-    lost_rows: int
-    error: str | None
+_KINDS: Final = {
+    "flows": (SCHEMAS[FlowBatch], as_they_are),
+    "counters": (SCHEMAS[CounterBatch], as_they_are),
+    "reports": (REPORT_SCHEMA, summed_reports),
+    "errors": (ERROR_SCHEMA, summed_errors),
+}
 
 
 class Store:
@@ -77,7 +60,9 @@ class Store:
     -----
     A disk that is full or fails later raises nothing: the rows are dropped, counted, and told by
     the status. Age counts from the newest row, so a replayed or forged time in the future would
-    end the life of all before it; `ingest` believes no time far from the arrival.
+    end the life of all before it; `ingest` believes no time far from the arrival. A batch without
+    rows counts as of the newest row and what has passed since, or where there never was one, as
+    of the machine's time.
     """
 
     def __init__(
@@ -86,16 +71,10 @@ class Store:
         settings: StoreSettings | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._directory = directory
         self._settings = settings or StoreSettings()
-        self._clock = clock
-        self._place = Workplace.open(directory)
-        self._held: list[Telemetry] = []
-        self._held_since_s = 0.0
-        self._held_rows = self._stored_rows = self._lost_rows = 0
-        self._error: str | None = None
-        stored = [file.last_ns for kind in KINDS for file in list_files(directory, kind)]
-        self._newest_ns: int | None = max(stored, default=None)
+        self._shelf = Shelf(directory, _KINDS, self._settings, clock)
+        self._held: Held[Telemetry] = Held(self._settings.hold_s, clock)
+        self._stored_rows = self._lost_rows = 0
 
     def __enter__(self) -> Self:
         return self
@@ -111,7 +90,10 @@ class Store:
     @property
     def status(self) -> StoreStatus:
         """How the writing goes."""
-        return StoreStatus(self._held_rows, self._stored_rows, self._lost_rows, self._error)
+        shelf = self._shelf
+        return StoreStatus(
+            self._held.rows, self._stored_rows, self._lost_rows, shelf.error, shelf.merge_error
+        )
 
     def append(self, telemetry: Telemetry) -> StoreStatus:
         """Take in a batch; flush if rows have been held for `hold_s` or are too many.
@@ -126,41 +108,35 @@ class Store:
         -----
         Where batches may stay out for longer than `hold_s`, call `flush` by a timer.
         """
-        if not self._held:
-            self._held_since_s = self._clock()
-        self._held.append(telemetry)
-        self._held_rows += len(telemetry.flows) + len(telemetry.counters)
-        overdue = self._clock() - self._held_since_s >= self._settings.hold_s
-        if overdue or self._held_rows >= MOST_HELD_ROWS:
+        self._held.add(telemetry, len(telemetry.flows) + len(telemetry.counters))
+        if self._held.overdue() or self._held.rows >= MOST_HELD_ROWS:
             return self.flush()
         return self.status
 
     def flush(self) -> StoreStatus:
-        """Write all that is held, and remove files that are too old or too many."""
-        held, self._held, self._held_rows = self._held, [], 0
+        """Write all that is held, merge what is due, and remove files too old or too many."""
+        held = self._held.take()
         if not held:
             return self.status
-        self._error = None
+        self._shelf.begin()
         exporters, flows, counters = _join(held)
         for batch, kind in ((flows, "flows"), (counters, "counters")):
             for rows in _slices(batch.time_ns, self._settings.slice_s * _NS_PER_S):
                 part = batch.take(rows)
                 table = to_table(part, exporters)
-                if self._write(kind, table, int(part.time_ns.min()), int(part.time_ns.max())):
+                first, last = int(part.time_ns.min()), int(part.time_ns.max())
+                if self._shelf.write(kind, table, first, last):
                     self._stored_rows += len(rows)
                 else:
                     self._lost_rows += len(rows)
         self._write_reports(held)
-        try:
-            remove_old(self._directory, self._settings, self._newest_ns)
-        except StoreError as error:
-            self._error = str(error)
+        self._shelf.tidy()
         return self.status
 
     def close(self) -> None:
         """Write all that is held, and let go of the directory."""
         self.flush()
-        self._place.close()
+        self._shelf.close()
 
     def _write_reports(self, held: list[Telemetry]) -> None:
         """Write what the batches' exporters said: one sum for each slice that a batch ends in."""
@@ -169,8 +145,8 @@ class Store:
             times = np.concatenate((telemetry.flows.time_ns, telemetry.counters.time_ns))
             if len(times):
                 first, last = int(times.min()), int(times.max())
-            else:  # only counts and errors, of no time: they are told of the newest
-                first = last = self._newest_ns or 0
+            else:  # only counts and errors, of no time
+                first = last = self._shelf.now_ns()
             key = last // (self._settings.slice_s * _NS_PER_S)
             since, until, reports = sums.get(key, (first, last, Reports()))
             reports.add(telemetry)
@@ -180,30 +156,7 @@ class Store:
                 ("reports", "errors"), reports.to_tables(first, last), strict=True
             ):
                 if len(table):
-                    self._write(kind, table, first, last)
-
-    def _write(self, kind: str, table: pa.Table, first_ns: int, last_ns: int) -> bool:
-        """Write one file; False if the disk does not take it."""
-        try:
-            rising = [name for name in _RISING if name in table.schema.names]
-            pq.write_table(
-                table,
-                self._place.partial(),
-                compression="zstd",
-                row_group_size=_ROWS_PER_GROUP,
-                use_dictionary=[name for name in table.schema.names if name not in rising],
-                column_encoding=dict.fromkeys(rising, "DELTA_BINARY_PACKED"),
-            )
-            self._place.publish(kind, first_ns, last_ns)
-        except OSError as error:
-            # Arrow's own text says the same thrice.
-            reason = os.strerror(error.errno) if error.errno else str(error)
-            self._error = f"{self._directory / kind}: {reason}"
-            self._place.discard()
-            return False
-        if self._newest_ns is None or last_ns > self._newest_ns:
-            self._newest_ns = last_ns
-        return True
+                    self._shelf.write(kind, table, first, last)
 
 
 def _join(held: list[Telemetry]) -> tuple[list[Exporter], FlowBatch, CounterBatch]:

@@ -20,6 +20,7 @@ from collector.schema import (
     Transport,
 )
 from collector.store import Store
+from collector.store.files import list_files
 from tests.collector.store import made
 from tests.collector.store.made import START_NS
 
@@ -154,3 +155,18 @@ def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="no store"):
         _rows(tmp_path, "SELECT 1")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_merged_meanwhile_is_counted_once(tmp_path: Path) -> None:
+    """The files that the answer was asked of are still there."""
+    with Store(tmp_path) as writer:
+        for second in range(0, 60, 10):
+            writer.append(made.numbered(second, 10))
+            writer.flush()
+        with ask(tmp_path, "SELECT count(*), count(DISTINCT seq) FROM flows") as answer:
+            writer.append(made.numbered(1000, 1))
+            writer.flush()
+            assert len(list_files(tmp_path, "flows")) == 2
+            assert answer.fetchall() == [(60, 60)]
+        found = _rows(tmp_path, "SELECT count(*), count(DISTINCT seq) FROM flows")
+        assert found == [(61, 61)]

@@ -23,6 +23,16 @@ SECOND_NS = 1_000_000_000
 START_NS = 1_796_041_140 * SECOND_NS  # a whole minute
 
 
+class Clock:
+    """Seconds that pass when the test says so."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
 def health(agent: str, sub_agent: int = 0, **changes: object) -> ExporterHealth:
     values: dict[str, object] = {
         "agent": agent,

@@ -31,16 +31,6 @@ TIMES = st.one_of(
 )
 
 
-class Clock:
-    """Seconds that pass when the test says so."""
-
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
 @settings(max_examples=25)
 @given(
     batches=st.lists(st.tuples(st.lists(TIMES, max_size=12), st.booleans()), max_size=5),
@@ -83,7 +73,8 @@ def test_late_rows_go_into_further_files_of_their_slice(tmp_path: Path) -> None:
         store.flush()
         before = {file.path: file.path.read_bytes() for file in list_files(tmp_path, "flows")}
         store.append(made.numbered(900, 1, [START_NS + 30 * SECOND_NS]))
-    after = list_files(tmp_path, "flows")
+        store.flush()
+        after = list_files(tmp_path, "flows")
     assert len(after) == len(before) + 1 == 3
     assert all(path.read_bytes() == content for path, content in before.items())
     found = read(tmp_path, START_NS + 30 * SECOND_NS, START_NS + 31 * SECOND_NS)
@@ -91,7 +82,7 @@ def test_late_rows_go_into_further_files_of_their_slice(tmp_path: Path) -> None:
 
 
 def test_rows_are_held_no_longer_than_told(tmp_path: Path) -> None:
-    clock = Clock()
+    clock = made.Clock()
     with Store(tmp_path, StoreSettings(hold_s=10), clock) as store:
         assert store.append(made.numbered(0, 2)) == StoreStatus(2, 0, 0, None)
         clock.now_s = 9.9
