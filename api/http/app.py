@@ -7,6 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
+import structlog
 from fastapi import FastAPI
 from starlette.responses import FileResponse
 from starlette.staticfiles import StaticFiles
@@ -15,6 +16,7 @@ from api.http import health, jobs, metrics, problems, reports, window
 from api.http.guard import Guard
 from api.http.openapi import PROBLEMS, Application
 from api.http.sources import Sources
+from api.logs import Limited
 from api.results.database import Results
 from api.service.account import ServiceView
 
@@ -44,8 +46,9 @@ def create_app(results: Results, view: ServiceView, reports_dir: Path | None) ->
         redirect_slashes=False,
         responses=PROBLEMS,
     )
-    app.state.sources = Sources(results, view, reports_dir)
-    app.add_middleware(Guard)
+    log = Limited(structlog.get_logger("api.http"))
+    app.state.sources = Sources(results, view, reports_dir, log)
+    app.add_middleware(Guard, log=log)
     problems.install(app)
     for part in (jobs, window, reports):
         app.include_router(part.router, prefix=PREFIX)

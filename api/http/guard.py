@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from http import HTTPStatus
 from ipaddress import ip_address
@@ -12,8 +11,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.http.problems import problem
+from api.logs import Limited
 
-_LOG: Final = logging.getLogger(__name__)
 _METHODS: Final = ("GET", "HEAD")
 _HOST: Final = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[^:\[\]]+)(?::[0-9]*)?", re.IGNORECASE)
 # The pages have scripts and styles in files of their own and load nothing from elsewhere. A
@@ -42,10 +41,13 @@ class Guard:
     ----------
     app
         Sees HEAD as GET; the body of its answer is dropped here.
+    log
+        Is told of crashes.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, log: Limited) -> None:
         self._app = app
+        self._log = log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -76,7 +78,7 @@ class Guard:
         try:
             await self._app({**scope, "method": "GET"}, receive, answer)
         except Exception:  # one request that fails must not fail the next
-            _LOG.exception("cannot answer %s", path)
+            self._log.say("error", "a request failed", path=path, exc_info=True)
             if begun:
                 raise
             failure = problem(

@@ -34,6 +34,20 @@ _LIMIT: Final = 500
 _MOST: Final = 5000
 _GREATEST_INDEX: Final = 2**53 - 1  # beyond it, a script in a browser cannot count
 _ID: Final = r"^[A-Za-z0-9._:-]{1,128}$"
+# Members of a summary that are the contract's.
+_SHARED: Final = (
+    "id",
+    "name",
+    "user",
+    "source",
+    "status",
+    "confidence",
+    "hosts",
+    "endpoints",
+    "period_s",
+    "period_ci_s",
+    "parallelism",
+)
 _MISSING: Final[dict[int | str, dict[str, Any]]] = {404: {"description": "no job has this id"}}
 
 JobId = Annotated[str | None, Query(pattern=_ID)]
@@ -153,21 +167,6 @@ def _summary(record: JobRecord, tally: Tally) -> JobSummary:
         last_iteration=None if last is None else iteration_document(last),
         anomalies=AnomalyCount(open=tally.anomalies_open, all=tally.anomalies),
     )
-
-
-_SHARED: Final = (
-    "id",
-    "name",
-    "user",
-    "source",
-    "status",
-    "confidence",
-    "hosts",
-    "endpoints",
-    "period_s",
-    "period_ci_s",
-    "parallelism",
-)
 
 
 def _counted(groups: list[Document]) -> list[GroupCount]:

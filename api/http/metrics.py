@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from importlib.metadata import version
@@ -18,7 +17,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.registry import Collector
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from api.errors import ResultsError
 from api.http.schemas import Status
@@ -27,13 +26,12 @@ from api.results.records import JobRecord, Tally
 from api.service.account import Account
 from collector.schema import ExporterHealth
 
-_LOG: Final = logging.getLogger(__name__)
 _STATES: Final = ("ok", "counters_only", "rate_unknown")
 
 router = APIRouter(tags=["metrics"])
 
 
-@router.get("/metrics")
+@router.get("/metrics", response_class=PlainTextResponse)
 def metrics(sources: From) -> Response:
     """Metrics in Prometheus' text format."""
     # A registry of our own: the global one belongs to nobody.
@@ -64,7 +62,7 @@ class ServiceCollector(Collector):
             records = self._sources.results.jobs()
             tallies = self._sources.results.tallies()
         except ResultsError as error:
-            _LOG.warning("metrics without jobs: %s", error)
+            self._sources.log.say("warning", "metrics without jobs", reason=str(error))
             return
         yield _statuses(records)
         yield from _jobs(records, tallies)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Final, cast
@@ -16,9 +15,9 @@ from starlette.responses import JSONResponse, Response
 
 from api.errors import ResultsError
 from api.http.schemas import Problem
+from api.http.sources import Sources
 
 MEDIA_TYPE: Final = "application/problem+json"
-_LOG: Final = logging.getLogger(__name__)
 
 
 def problem(
@@ -51,7 +50,7 @@ def problem(
 
 
 def install(app: FastAPI) -> None:
-    """Let `app` answer with problem documents; exceptions nobody expects are the guard's."""
+    """Let `app` answer with problem documents; of exceptions nobody expects the guard makes one."""
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(ResultsError, _no_results)
@@ -59,10 +58,9 @@ def install(app: FastAPI) -> None:
 
 async def _refused(request: Request, error: Exception) -> Response:
     refusal = cast(HTTPException, error)
-    details = {404: "there is nothing here"}
     detail = refusal.detail
-    if detail == HTTPStatus(refusal.status_code).phrase:
-        detail = details.get(refusal.status_code, detail)
+    if detail == HTTPStatus.NOT_FOUND.phrase:  # the framework's own, which the title says already
+        detail = "there is nothing here"
     return problem(request.scope["path"], refusal.status_code, detail, refusal.headers)
 
 
@@ -76,7 +74,8 @@ async def _invalid(request: Request, error: Exception) -> Response:
 
 
 async def _no_results(request: Request, error: Exception) -> Response:
-    _LOG.warning("cannot answer %s: %s", request.scope["path"], error)
+    sources: Sources = request.app.state.sources
+    sources.log.say("warning", "results cannot be read", reason=str(error))
     return problem(
         request.scope["path"],
         HTTPStatus.SERVICE_UNAVAILABLE,

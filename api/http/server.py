@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import threading
 from ipaddress import ip_address
-from typing import Final
+from typing import Any, Final
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -23,6 +24,9 @@ _CONNECTION_S: Final = 60.0
 _LAST_ANSWER_S: Final = 30.0
 _GRACE_S: Final = 2  # for answers under way, when the server stops
 _STOP_S: Final = 5.0  # until the thread is left behind
+# Of connections: what uvicorn warns of, as bytes that are no HTTP, clients can cause at will.
+_LOG: Final = logging.getLogger("uvicorn.error.connections")
+_LOG.setLevel(logging.ERROR)
 
 
 class HttpListenError(ApiError):
@@ -142,6 +146,10 @@ class _BoundedConnection(H11Protocol):
     """A connection that ends after some time, whatever its other end does."""
 
     _end: asyncio.TimerHandle
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.logger = _LOG
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)

@@ -9,17 +9,29 @@ from typing import Annotated
 from fastapi import Depends, Request
 from starlette.exceptions import HTTPException
 
+from api.logs import Limited
 from api.results.database import Results
 from api.service.account import ServiceView
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """`reports_dir` holds JOB/NAME.html and JOB/NAME.json; None: reports are not stored."""
+    """The parts of the service that answers need.
+
+    Attributes
+    ----------
+    results, view
+        Read only.
+    reports_dir
+        Holds JOB/NAME.html and JOB/NAME.json; None: reports are not stored.
+    log
+        Is told what fails; clients can ask as often as they like.
+    """
 
     results: Results
     view: ServiceView
     reports_dir: Path | None
+    log: Limited
 
 
 # These are coroutines, although they wait for nothing: a plain function would cost a thread.

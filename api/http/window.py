@@ -14,6 +14,8 @@ from api.http.schemas import Exporters, Result, Service
 from api.http.sources import CHECKED, From
 from api.service.account import Account
 
+# Counters that are shown as they are.
+_SAME_NAME: Final = tuple(Service.model_fields.keys() - {"started_at", "window", "exporters"})
 _MISSING: Final[dict[int | str, dict[str, Any]]] = {
     404: {"description": "no window has been analysed yet"}
 }
@@ -61,6 +63,3 @@ def _service(account: Account) -> Service:
         exporters=[exporter_document(exporter) for exporter in account.exporters],
         **{name: getattr(account, name) for name in _SAME_NAME},
     )
-
-
-_SAME_NAME: Final = tuple(Service.model_fields.keys() - {"started_at", "window", "exporters"})

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import socket
 import threading
@@ -213,9 +214,12 @@ def test_an_answer_nobody_reads_is_given_up(
         (WEBSOCKET, b"200"),
     ],
 )
-def test_hostile_requests(server: HttpServer, request_bytes: bytes, status: bytes) -> None:
+def test_hostile_requests(
+    server: HttpServer, caplog: pytest.LogCaptureFixture, request_bytes: bytes, status: bytes
+) -> None:
     answer = say(server, request_bytes)
     assert answer.split(b" ", 2)[1] == status
     assert b"root:" not in answer
     with httpx.Client() as client:
         assert client.get(f"http://127.0.0.1:{server.port}/livez").status_code == 200
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
