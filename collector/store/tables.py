@@ -194,7 +194,7 @@ def read_tables(
             for file in list_files(directory, name)
             if file.first_ns <= window[1] and file.last_ns >= window[0]
         ]
-        # Parts that were merged since are no longer listed: their rows come with the others.
+        # What is no longer listed was merged since, or forgotten: it need not be held.
         known = {file.path: known[file.path] for file in files if file.path in known}
         try:
             for file in files:
