@@ -113,7 +113,10 @@ class Fleet:
         connections["first_seq"] = rng.integers(0, 1 << 24, len(flows))
         self._chunks = math.ceil(duration_s * 1e9 / CHUNK_NS)
         self.duration_ns = self._chunks * CHUNK_NS
-        ends = [draw_ends(job, self.duration_ns / 1e9, rng) for job in drawn]
+        ends = [
+            draw_ends(job, self.duration_ns / 1e9, own)
+            for job, own in zip(drawn, rng.spawn(len(drawn)), strict=True)
+        ]
         packets_per_s = sum(job.packets / job.period_s for job in drawn)
         self.rate = max(1, round(packets_per_s / samples_per_s))
         self.seed = seed
@@ -138,7 +141,7 @@ class Fleet:
         )
 
     def departures(self, start_ns: int) -> Iterator[Departures]:
-        """All datagrams, 50 ms of them at a time; the same ones each time it is called.
+        """All datagrams, at most 50 ms of them at a time; the same ones each time it is called.
 
         Parameters
         ----------
@@ -194,8 +197,6 @@ def send(fleet: Fleet, connection: socket.socket, clock: Clock, start_ns: int) -
     payload = 0
     latest_ns = 0
     for chunk in fleet.departures(start_ns):
-        if not len(chunk.due_ns):
-            continue
         # Waking for each of thousands of datagrams a second costs more than making them.
         tick_ns = -(-chunk.due_ns // _TICK_NS) * _TICK_NS
         sender.send(replace(chunk, due_ns=tick_ns))

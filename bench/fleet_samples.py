@@ -66,7 +66,7 @@ class Exporters:
     seed: int
 
     def departures(self, start_ns: int, chunks: int) -> Iterator[Departures]:
-        """Datagrams in the order of their sending, `CHUNK_NS` of them at a time.
+        """Datagrams in the order of their sending, at most `CHUNK_NS` of them at a time.
 
         Parameters
         ----------
@@ -102,19 +102,15 @@ class Exporters:
             owner = np.empty(len(due_ns), np.int64)
             owner[datagram] = switch
             owner = owner[sent]
-            heads = datagram_headers(
-                agents[owner],
-                number[sent],
-                uptime_ms[owner] + due_ns[sent] // 1_000_000,
-                held,
-            )
-            yield _departures(
-                heads,
-                self._encode(waiting[leaving], start_ns),
-                place[leaving],
-                held,
-                start_ns + due_ns[sent],
-            )
+            if len(sent):
+                heads = datagram_headers(
+                    agents[owner],
+                    number[sent],
+                    uptime_ms[owner] + due_ns[sent] // 1_000_000,
+                    held,
+                )
+                samples = self._encode(waiting[leaving], start_ns)
+                yield _departures(heads, samples, place[leaving], held, start_ns + due_ns[sent])
             waiting = waiting[place < 0]
 
     def _active(self, before: NDArray[np.void], begin_ns: int, end_ns: int) -> NDArray[np.void]:

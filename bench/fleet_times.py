@@ -37,11 +37,12 @@ def draw_ends(job: Job, duration_s: float, rng: np.random.Generator) -> F64:
     -------
     float64, shape (n,)
         Seconds since the fleet's start, ascending: the first at or before 0, the last at or after
-        `duration_s`.
+        `duration_s`. A longer fleet begins as a shorter one does.
     """
+    before_s = job.period_s * (2 + rng.random())  # so many seconds of the past hold an end
     count = int(duration_s / job.period_s * 1.05) + 5
     off = np.clip(rng.standard_normal(count), -3, 3)
-    ends = np.cumsum(job.period_s * (1 + JITTER * off)) - job.period_s * (1 + rng.random())
+    ends = np.cumsum(job.period_s * (1 + JITTER * off)) - before_s
     ends = ends[np.searchsorted(ends, 0.0, "right") - 1 :]
     return np.asarray(ends[: np.searchsorted(ends, duration_s) + 1], np.float64)
 
