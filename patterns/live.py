@@ -18,8 +18,10 @@ from collector.schema import U64
 from patterns.analyse import known_hosts
 from patterns.beat import Beat, find_ends
 from patterns.job import study_job
-from patterns.numbering import Numbering, finish, settle
+from patterns.numbering import SAME_PHASE, Numbering, finish, phase_shift, settle
 from patterns.result import Iteration, JobResult
+from patterns.rhythm import LONGER
+from reconstruct.bins import Progress
 from reconstruct.jobs import Candidate, renew
 from reconstruct.merging import between
 from reconstruct.progress import join
@@ -31,15 +33,17 @@ SETTLED: Final = 0.9  # of a period behind an end: the next burst shows, or has 
 AGREE: Final = 0.03  # of a period: two studies that differ by less say the same
 FEWEST_TURNS: Final = 8  # in a study, before its period is believed if another agrees
 ENOUGH_TURNS: Final = 40  # in a study, before its period is believed by itself
+FIRM_S: Final = 20.0  # of telemetry: what takes longer than half of this is not seen before
 STUDY_ROWS: Final = 200_000
 STUDY_TURNS: Final = (20, 60)  # fewest and most that a study looks back
+STUDY_S: Final = 60.0
 TRACK_ROWS: Final = 20_000
 TRACK_TURNS: Final = (8, 40)
 IDLE_TURNS: Final = 3.0
 IDLE_S: Final = 10.0
 ENDED_TURNS: Final = 20.0
 ENDED_S: Final = 120.0
-SIGHTINGS: Final = 2  # the same endpoints in so many discoveries are a job and no passing fragment
+SIGHTINGS: Final = 12  # discoveries of the same endpoints: told of, though its period is in doubt
 
 Status = Literal["training", "idle", "ended"]
 
@@ -71,6 +75,8 @@ class LiveJob:
         What follows the numbered ones.
     offered_s : float or None
         The period by the last study.
+    offered_shift_s : float
+        How far into the turn of the numbered iterations the ends of the last study lie.
     studied_ns, studied_turns : int
         End of the window of the last study, and its iterations; 0 before the first.
     due_ns : int
@@ -91,6 +97,7 @@ class LiveJob:
     numbering: Numbering = field(default_factory=Numbering)
     provisional: tuple[Iteration, ...] = ()
     offered_s: float | None = None
+    offered_shift_s: float = 0.0
     studied_ns: int = 0
     studied_turns: int = 0
     due_ns: int = 0
@@ -108,13 +115,14 @@ class LiveJob:
 
 def reach_back_ns(job: LiveJob, now_ns: int, *, fully: bool) -> int:
     """The moment since which a study (fully) or a track of the job wants slices."""
+    if fully and (job.beat is None or not job.firm):
+        return 0  # a longer cycle shows only in all there is
     rows, (fewest, most) = (STUDY_ROWS, STUDY_TURNS) if fully else (TRACK_ROWS, TRACK_TURNS)
     turns = most
     if job.beat is not None:
         turns = min(max(rows // max(job.beat.samples_per_turn, 1), fewest), most)
-    elif fully:
-        return 0  # the first look is at all there is
-    return now_ns - int((turns + 1) * job.period_s * 1e9)
+    length_s = max((turns + 1) * job.period_s, STUDY_S if fully else 0.0)
+    return now_ns - int(length_s * 1e9)
 
 
 def study(job: LiveJob, slices: Sequence[Slice], inventory: Inventory) -> LiveJob:
@@ -144,13 +152,17 @@ def study(job: LiveJob, slices: Sequence[Slice], inventory: Inventory) -> LiveJo
     period = seen.beat.period_s
     agreed = job.offered_s is not None and _agree(period, job.offered_s)
     turns = sum(i.complete for i in seen.result.iterations)
-    firm = job.firm or turns >= ENOUGH_TURNS or (agreed and turns >= FEWEST_TURNS)
+    firm = job.firm or _may_count(progress, candidate, turns, agreed=agreed)
     job = replace(job, offered_s=period, studied_turns=turns)
     if job.firm and job.beat is not None and not agreed and not _agree(period, job.beat.period_s):
         return job  # once is no reason to count otherwise
-    job = replace(job, result=seen.result, beat=seen.beat, firm=firm)
+    shift_s = phase_shift(job.numbering, seen.cuts_ns, period) / 1e9
+    elsewhere = abs(shift_s) > SAME_PHASE * period
+    # Another moment of the turn is its end only where two studies say so.
+    anew = elsewhere and abs(shift_s - job.offered_shift_s) <= SAME_PHASE * period
+    job = replace(job, result=seen.result, beat=seen.beat, firm=firm, offered_shift_s=shift_s)
     window = progress.window_start_ns, now_ns
-    return _settled(job, seen.cuts_ns, window) if len(seen.cuts_ns) else job
+    return _settled(job, seen.cuts_ns, window, anew=anew) if len(seen.cuts_ns) else job
 
 
 def track(job: LiveJob, slices: Sequence[Slice]) -> LiveJob:
@@ -167,7 +179,7 @@ def track(job: LiveJob, slices: Sequence[Slice]) -> LiveJob:
         return job
     progress = join(slices, between(job.keys))
     window = progress.window_start_ns, progress.window_end_ns
-    return _settled(job, find_ends(progress, job.beat), window)
+    return _settled(job, find_ends(progress, job.beat), window, anew=False)
 
 
 def rested(job: LiveJob, now_ns: int) -> LiveJob:
@@ -180,7 +192,9 @@ def rested(job: LiveJob, now_ns: int) -> LiveJob:
     return replace(job, status="idle" if idle else "training")
 
 
-def _settled(job: LiveJob, ends_ns: NDArray[np.int64], window: tuple[int, int]) -> LiveJob:
+def _settled(
+    job: LiveJob, ends_ns: NDArray[np.int64], window: tuple[int, int], *, anew: bool
+) -> LiveJob:
     period_ns = int(job.period_s * 1e9)
     settled = settle(
         job.numbering,
@@ -190,6 +204,7 @@ def _settled(job: LiveJob, ends_ns: NDArray[np.int64], window: tuple[int, int]) 
         window_ns=window,
         # What is not believed yet is shown, but not counted.
         horizon_ns=window[1] - int(SETTLED * period_ns) if job.firm else 0,
+        anew=anew,
     )
     last = settled.numbering.last_end_ns
     wanted = window[1] if last is None else last + int((1 + SETTLED) * period_ns)
@@ -199,6 +214,17 @@ def _settled(job: LiveJob, ends_ns: NDArray[np.int64], window: tuple[int, int]) 
         provisional=settled.provisional,
         due_ns=max(wanted, window[1] + period_ns // 10),
     )
+
+
+def _may_count(progress: Progress, candidate: Candidate, turns: int, *, agreed: bool) -> bool:
+    """Whether a period is believed so far that iterations are counted by it.
+
+    A short window shows the beat of buckets or micro-batches only; and numbers stay.
+    """
+    looked_s = (progress.window_end_ns - progress.window_start_ns) / 1e9
+    if looked_s < FIRM_S or candidate.period.longer > LONGER:
+        return False
+    return turns >= ENOUGH_TURNS or (agreed and turns >= FEWEST_TURNS)
 
 
 def _agree(one_s: float, other_s: float) -> bool:

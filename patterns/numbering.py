@@ -66,6 +66,7 @@ def settle(
     volume_bytes: float | None,
     window_ns: tuple[int, int],
     horizon_ns: int,
+    anew: bool = False,
 ) -> Settled:
     """Number what is new of the ends of iterations that a window shows.
 
@@ -81,13 +82,18 @@ def settle(
         Start and end of the window.
     horizon_ns : int
         An end up to here is well known.
+    anew : bool
+        Count from now on at the moment of the turn that these ends are of. The one iteration
+        that spans the change is no step of the job, and not complete.
     """
-    ends = _in_phase(numbering, ends_ns, period_s)
+    shift_ns = phase_shift(numbering, ends_ns, period_s)
+    moved = not anew and abs(shift_ns) > SAME_PHASE * period_s * 1e9
+    ends = ends_ns - int(shift_ns) if moved else ends_ns
     shortest_ns = SHORTEST * period_s * 1e9
     last = numbering.last_end_ns
     begin = window_ns[0] if last is None else last
     # Between the last end and a window that begins far behind it nobody looked.
-    whole = last is not None and window_ns[0] <= last + shortest_ns
+    whole = last is not None and window_ns[0] <= last + shortest_ns and not anew
     index = numbering.next_index
     final: list[Iteration] = []
     provisional: list[Iteration] = []
@@ -119,24 +125,20 @@ def finish(numbering: Numbering, end_ns: int) -> tuple[Numbering, Iteration | No
     return replace(numbering, iterations=(*numbering.iterations, cut_off)[-KEPT:]), cut_off
 
 
-def _in_phase(
-    numbering: Numbering, ends_ns: NDArray[np.int64], period_s: float
-) -> NDArray[np.int64]:
-    """The ends, moved to the moment of the turn that has been counted from so far.
+def phase_shift(numbering: Numbering, ends_ns: NDArray[np.int64], period_s: float) -> float:
+    """How much later in the turn these ends lie than those that have been numbered, ns.
 
     With more samples, another pause of the turn may come to look like its end; iterations that
-    were counted from one are counted from it on.
+    were counted from one are counted from it on. 0 where no end lies among the numbered ones.
     """
-    known = np.array([i.end_ns for i in numbering.iterations], np.int64)
     period_ns = period_s * 1e9
+    known = np.array([i.end_ns for i in numbering.iterations], np.int64)
     if not len(known) or not len(ends_ns):
-        return ends_ns
-    known = known[known >= ends_ns[0] - period_ns / 2]
-    near = ends_ns[ends_ns <= known[-1] + period_ns / 2] if len(known) else ends_ns[:0]
+        return 0.0
+    near = ends_ns[(ends_ns >= known[0] - period_ns / 2) & (ends_ns <= known[-1] + period_ns / 2)]
     if not len(near):
-        return ends_ns
-    at = np.clip(np.searchsorted(known, near), 1, max(len(known) - 1, 1))
-    left, right = known[np.maximum(at - 1, 0)], known[np.minimum(at, len(known) - 1)]
-    nearest = np.where(near - left < right - near, left, right)
-    shift = float(np.median(near - nearest))
-    return ends_ns - int(shift) if abs(shift) > SAME_PHASE * period_ns else ends_ns
+        return 0.0
+    at = np.searchsorted(known, near)
+    before, after = known[np.maximum(at - 1, 0)], known[np.minimum(at, len(known) - 1)]
+    nearest = np.where(np.abs(near - before) < np.abs(after - near), before, after)
+    return float(np.median(near - nearest))

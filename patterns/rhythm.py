@@ -17,6 +17,7 @@ FULL_SIGMAS: Final = 12.0  # above noise, at which a rhythm is beyond doubt
 RIVAL: Final = 0.75  # a shorter lag that looks this much alike makes a multiple likely
 SURE_ERROR: Final = 0.003  # relative error of the median, up to which a period is called right
 MEDIAN_COST: Final = 1.2533  # standard error of a median over that of a mean, normal values
+LONGER: Final = 1.25  # times as much alike at a lag too long to be counted on: a cycle hides there
 NEEDED: Final = 50.0  # samples per iteration, from which prototypes always met 1 %
 
 
@@ -103,6 +104,9 @@ def period_claim(
     if period.rival > RIVAL:
         ceiling = min(ceiling, 0.7)
         basis += f"; a shorter one looks {period.rival:.0%} as much alike"
+    if period.longer > LONGER:
+        ceiling = min(ceiling, 0.5)
+        basis += "; a longer cycle, seen too few times to be told, repeats more exactly"
     if known_ns:
         # An agent's flushing has a rhythm of its own, which may be all that is seen.
         ceiling = min(ceiling, 0.6)

@@ -22,6 +22,7 @@ HARMONIC_SHARE: Final = 0.93  # a shorter lag this close to the best is the fund
 BLUR_SIGMAS: Final = 2.0
 MULTIPLE: Final = 3.2  # a period seen doubled or tripled is what this guards against
 DIP_SHARE: Final = 0.6  # the signal must differ from itself between 0 and the period
+WIDER: Final = 3.3  # smoothing, as of so much a lag, that leaves a beat and steadies a longer cycle
 NOISE_SIGMAS: Final = 4.5  # a peak below this many standard deviations of the noise is none
 
 
@@ -38,12 +39,16 @@ class Period:
         How far that stands above what as many unrelated samples would give.
     rival : float
         Score of the best shorter lag over that of this one: near 1 the period may be a multiple.
+    longer : float
+        Likeness at the best lag that is too long to be seen `CYCLES` times, over that at this one:
+        clearly above 1 this is the beat of something inside a longer cycle.
     """
 
     seconds: float
     similarity: float
     sigmas: float
     rival: float
+    longer: float = 0.0
 
 
 def find_period(activity: NDArray[np.float64], bin_s: float) -> Period | None:
@@ -66,11 +71,13 @@ def find_period(activity: NDArray[np.float64], bin_s: float) -> Period | None:
     shortest = max(2, int(SHORTEST_S / bin_s))
     if longest <= shortest + 2 or not activity.any():
         return None
+    half = n // 2
     lags = np.arange(longest + 1)
     overlap = np.sqrt(1 - lags / n)
     widths = _widths(longest)
-    power, size = _power(activity, longest)
-    scores = np.array([_smoothed(power, size, n, longest, width) for width in widths]) * overlap
+    power, size = _power(activity, half)
+    likeness = np.array([_smoothed(power, size, n, half, width) for width in widths])
+    scores = likeness[:, : longest + 1] * overlap
     level = _level(lags, len(widths))
     score = _at_level(scores, level, lags)
     # As many unrelated samples, smoothed alike, would show this much.
@@ -87,16 +94,20 @@ def find_period(activity: NDArray[np.float64], bin_s: float) -> Period | None:
     own = score[peaks]
     # What is not similarity is counting noise, and it blurs the comparison by as much.
     blur = BLUR_SIGMAS * (1 - rival) * noise[peaks]
-    alike = own >= HARMONIC_SHARE * rival - np.where(near, blur, 0.0)
-    lag = int(peaks[np.flatnonzero(alike & (peaks <= best))[0]])
+    fundamental = own >= HARMONIC_SHARE * rival - np.where(near, blur, 0.0)
+    lag = int(peaks[np.flatnonzero(fundamental & (peaks <= best))[0]])
     similarity = score / overlap
     rivals = peaks[np.abs(peaks - lag) > SMOOTHING_SHARE * lag]
     shorter = rivals[rivals < lag]
+    longer = np.append(lag, np.arange(longest + 1, half + 1))
+    wide = _level(np.full(len(longer), int(WIDER * lag)), len(widths))
+    alike = _at_level(likeness, wide, longer)
     return Period(
         seconds=_refine(similarity, lag) * bin_s,
         similarity=float(similarity[lag]),
         sigmas=float(similarity[lag] / noise[lag]),
         rival=float(score[shorter].max() / score[lag]) if len(shorter) else 0.0,
+        longer=float(alike[1:].max(initial=0.0) / max(float(alike[0]), 1e-9)),
     )
 
 
