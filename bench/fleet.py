@@ -45,7 +45,7 @@ SPINES: Final = 7  # with the leaves of two pods and of storage, 24 switches
 RDMA_DSCP: Final = 26
 CAPTURE_START_NS: Final = 1_767_225_600 * 10**9  # 2026-01-01
 BEHIND_S: Final = 0.1  # later than this a datagram is behind its schedule
-_LEAD_NS: Final = 200_000_000  # from the schedule's start to now, when sending begins
+_LEAD_NS: Final = 2_000_000_000  # until sending begins: the truth is written before
 _TICK_NS: Final = 1_000_000  # what is due within one tick leaves together
 
 
@@ -164,7 +164,7 @@ class Sent:
     samples, datagrams, unreachable
         Sent in all; how often the network said that something did not get there.
     wall_s, cpu_s
-        From the first datagram to the last; processor time of this process.
+        From the fleet's start to the last datagram; processor time of this process.
     latest_s
         How far behind its schedule it was at the worst.
     """
@@ -193,6 +193,7 @@ def send(fleet: Fleet, connection: socket.socket, clock: Clock, start_ns: int) -
         The system would not send, or nobody listens.
     """
     sender = Sender(connection, clock)
+    clock.sleep_until(start_ns)
     began_s, used_s = time.monotonic(), time.process_time()
     payload = 0
     latest_ns = 0
