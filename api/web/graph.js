@@ -2,14 +2,15 @@
 
 import { el, svg } from "./dom.js";
 import { edgeLines } from "./graphtips.js";
-import { arrange, circles, labelWidth, shortened, tree } from "./layout.js";
-import { HEAD, NODE, pathBetween, round, stagePath } from "./paths.js";
+import { NODE, arrange, circles, labelWidth, shortened, tree } from "./layout.js";
+import { HEAD, pathBetween, round, stagePath } from "./paths.js";
 import { linksOf } from "./picture.js";
 import { plural } from "./units.js";
 
 const STAGE_GAP = 64; // px between the stages of a chain
 const CHAIN_ROW = 40;
 const CHAIN_ROW_WRAPPED = 58; // with edges from the last stage back to the first
+const BROAD = 460; // px; wider maps shrink with the page, down to this
 const MOST_LINKS = 4000;
 
 // Everything that can be pointed at: its lines are the tooltip and the accessible name.
@@ -31,7 +32,7 @@ function canvas(kind, width, height, label, ...children) {
   return svg(
     "svg",
     {
-      class: `graph ${kind}`,
+      class: width > BROAD ? `graph ${kind} broad` : `graph ${kind}`,
       width: round(width),
       height: round(height),
       viewBox: `0 0 ${round(width)} ${round(height)}`,
@@ -92,9 +93,9 @@ function nodes(layout, facts) {
       { class: "node", "data-name": name },
       facts.nodeLines(name),
       nth === 0,
-      svg("circle", { class: "reach", cx: round(place.x), cy: round(place.y), r: NODE + 6 }),
-      svg("circle", { class: "disc", cx: round(place.x), cy: round(place.y), r: NODE }),
-      layout.labelled && label(name, place, layout),
+      svg("circle", { class: "reach", cx: round(place.x), cy: round(place.y), r: place.node + 6 }),
+      svg("circle", { class: "disc", cx: round(place.x), cy: round(place.y), r: place.node }),
+      layout.labelled(place) && label(name, place, layout),
     ),
   );
 }
@@ -115,7 +116,7 @@ function label(name, place, layout) {
           text,
         );
   }
-  if (layout.kind === "circles" && !place.outer) {
+  if (layout.kind === "circles" && place.inside) {
     // Outward, beside the spoke that runs through the node.
     return beside(place, place.turn + Math.PI / 4, 10, text);
   }

@@ -1,6 +1,6 @@
 // What is said of a node or an edge of a drawing when it is pointed at.
 
-import { bytes, plural, sure, words } from "./units.js";
+import { bytes, listed, plural, sure, words } from "./units.js";
 
 const MOST = 8; // lines of one sort
 
@@ -54,7 +54,7 @@ export function edgeLines(link, facts) {
   return [
     `${link.from} ${link.back ? "⇄" : "→"} ${link.to}`,
     ...volumes,
-    `${link.kind} ${words(least.algorithm)}, ${words(least.collective)}: ${ids.slice(0, MOST).join(", ")}${ids.length > MOST ? ` and ${ids.length - MOST} more` : ""}`,
+    `${link.kind} ${words(least.algorithm)}, ${words(least.collective)}: ${listed(ids, MOST)}`,
     `sure ${sure(least.confidence)}${claim ? `: ${claim.basis} (${plural(claim.samples, "sample")})` : ""}`,
   ];
 }

@@ -5,7 +5,7 @@ import { el, panel } from "./dom.js";
 import { chainRows, circleFigure, jobMap, treeFigures } from "./graph.js";
 import { factsOf } from "./graphtips.js";
 import { blocksOf, hostRows, linksOf } from "./picture.js";
-import { bytes, plural, sure, words } from "./units.js";
+import { bytes, listed, plural, sure, words } from "./units.js";
 
 const MOST_FIGURES = 36;
 const MOST_ROWS = 64;
@@ -69,8 +69,8 @@ function folded({ shapes }) {
 function figure(shape, alone, ...drawing) {
   const rails = shape.groups.length;
   const ids = shape.groups.map((group) => group.id);
-  const caption =
-    ids.length > 4 ? `${ids.slice(0, 4).join(", ")} and ${ids.length - 4} more` : ids.join(", ");
+  const least = Math.min(...shape.groups.map((group) => group.confidence));
+  const caption = listed(ids, 4);
   return el(
     "figure",
     { "data-key": shape.key },
@@ -92,7 +92,8 @@ function figure(shape, alone, ...drawing) {
       el(
         "span",
         { class: "soft" },
-        ` ${bytes(shape.groups[0].bytes_per_iteration)} an iteration${rails > 1 ? " each" : ""}, sure ${sure(Math.min(...shape.groups.map((g) => g.confidence)))}`,
+        ` ${bytes(shape.groups[0].bytes_per_iteration)} an iteration`,
+        `${rails > 1 ? " each" : ""}, sure ${sure(least)}`,
       ),
     ),
   );

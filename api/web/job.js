@@ -17,7 +17,7 @@ import { groupsView } from "./groups.js";
 import { lastOnes } from "./iterations.js";
 import { reportLinks } from "./reports.js";
 import { API, ask, jobPath } from "./service.js";
-import { clock, count, duration, moment, plural, plusMinus } from "./units.js";
+import { clock, count, duration, listed, moment, plural, plusMinus } from "./units.js";
 
 const STEPS = 240; // newest iterations that are asked for
 const GRAPH_EVERY = 5; // turns between questions for groups and topology, which change slowly
@@ -95,12 +95,7 @@ function unknowns(job) {
         );
     }
   }
-  const lines = [...reasons].map(([why, names]) => [
-    names.length > 6
-      ? `${names.slice(0, 6).join(", ")} and ${names.length - 6} more`
-      : names.join(", "),
-    why,
-  ]);
+  const lines = [...reasons].map(([why, names]) => [listed(names, 6), why]);
   const all = [...lines, ...job.contradictions.map((text) => ["contradiction", text])];
   if (!all.length) return el("p", { class: "empty" }, "Nothing is left open.");
   return el(

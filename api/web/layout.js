@@ -2,8 +2,13 @@
 
 import { natural } from "./units.js";
 
+export const NODE = 5; // px, radius
+const SMALL_NODE = 3;
 const LETTER = 6.6; // px, about, of a label's type
 const CIRCLE_GAP = 54; // between concentric circles, at the least
+const DENSE_GAP = 30;
+const WIDEST_CIRCLE = 460; // px, radius of the innermost one
+const MOST_LABELLED = 24; // members of a circle that all carry their names
 const COLUMN = 84;
 const ROW = 78;
 const LEVEL = 74; // between the levels of a tree
@@ -54,15 +59,18 @@ function alignedRow(row, above, joined) {
 export function circles(rows, large = false) {
   const size = Math.max(...rows.map((row) => row.length), 1);
   const names = rows.flat();
+  const wide = labelWidth(names);
+  const several = rows.length > 1;
+  const dense = size > MOST_LABELLED; // small nodes, and names at the outermost circle only
   const radial = size > 16; // labels along the radius: more of them fit
-  const between = size <= 12 ? Math.max(40, Math.min(labelWidth(names) + 12, 64)) : 40;
-  const arc = rows.length > 1 ? between : radial ? 15 : 30;
-  const least = rows.length > 1 ? 62 : large ? 120 : 74;
-  const inner = Math.min(Math.max(least, (size * arc) / (2 * Math.PI)), 460);
-  const apart = Math.max(CIRCLE_GAP, labelWidth(names) + 16);
+  const beside = size <= 12 ? Math.max(40, Math.min(wide + 12, 64)) : 40;
+  const arc = dense ? 20 : several ? beside : radial ? 15 : 30;
+  const least = several ? 62 : large ? 120 : 74;
+  const inner = Math.min(Math.max(least, (size * arc) / (2 * Math.PI)), WIDEST_CIRCLE);
+  const apart = dense ? DENSE_GAP : Math.max(CIRCLE_GAP, wide + 16);
   const radius = (depth) => inner + depth * apart;
   const outer = radius(rows.length - 1);
-  const margin = { x: labelWidth(names) + 20, y: radial ? labelWidth(names) + 20 : 34 };
+  const margin = { x: wide + 20, y: radial ? wide + 20 : 34 };
   const centre = { x: outer + margin.x, y: outer + margin.y };
   const places = new Map();
   rows.forEach((row, depth) =>
@@ -77,11 +85,12 @@ export function circles(rows, large = false) {
         nth,
         depth,
         of: row.length,
-        outer: depth === rows.length - 1,
+        node: dense ? SMALL_NODE : NODE,
+        inside: depth < rows.length - 1,
       });
     }),
   );
-  const labelled = (2 * Math.PI * inner) / size >= 13;
+  const fits = (2 * Math.PI * outer) / size >= 13;
   return {
     kind: "circles",
     width: 2 * centre.x,
@@ -89,7 +98,7 @@ export function circles(rows, large = false) {
     centre,
     places,
     radial,
-    labelled,
+    labelled: (place) => fits && !(dense && place.inside),
   };
 }
 
@@ -100,7 +109,13 @@ function grid(rows) {
   const places = new Map();
   rows.forEach((row, depth) =>
     row.forEach((name, nth) =>
-      places.set(name, { x: margin.x + nth * column, y: margin.y + depth * ROW, nth, depth }),
+      places.set(name, {
+        x: margin.x + nth * column,
+        y: margin.y + depth * ROW,
+        nth,
+        depth,
+        node: NODE,
+      }),
     ),
   );
   return {
@@ -108,7 +123,7 @@ function grid(rows) {
     width: 2 * margin.x + (longest - 1) * column,
     height: 2 * margin.y + (rows.length - 1) * ROW,
     places,
-    labelled: true,
+    labelled: () => true,
   };
 }
 
@@ -137,9 +152,15 @@ export function tree(parents) {
     const spot = below.length
       ? below.reduce((sum, child) => sum + places.get(child).y, 0) / below.length
       : 24 + LEAF * leaves++;
-    places.set(name, { x: 16 + depth * LEVEL, y: spot, depth, leaf: !below.length });
+    places.set(name, { x: 16 + depth * LEVEL, y: spot, depth, leaf: !below.length, node: NODE });
   }
   const deepest = Math.max(0, ...[...places.values()].map((place) => place.depth));
   const width = labelWidth([...places.keys()]) + 34 + deepest * LEVEL;
-  return { kind: "tree", width, height: 34 + LEAF * Math.max(leaves, 1), places, labelled: true };
+  return {
+    kind: "tree",
+    width,
+    height: 34 + LEAF * Math.max(leaves, 1),
+    places,
+    labelled: () => true,
+  };
 }

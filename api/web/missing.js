@@ -1,7 +1,7 @@
 // Why no job is seen, in plain words, from what the service says of itself.
 
 import { allExporters } from "./exporters.js";
-import { bytes, plural } from "./units.js";
+import { bytes, listed, plural } from "./units.js";
 
 // What is missing, and what to do about it, the first cause first.
 export function missing(answer, unassigned) {
@@ -46,9 +46,7 @@ export function missing(answer, unassigned) {
     const names = exporters
       .filter((exporter) => exporter.state === state)
       .map((exporter) => exporter.agent);
-    return names.length > 4
-      ? `${names.slice(0, 4).join(", ")} and ${names.length - 4} more`
-      : names.join(", ");
+    return listed(names, 4);
   };
   if (named("counters_only"))
     say(

@@ -1,6 +1,5 @@
 // The ways of edges between the nodes of a drawing: {d, end, turn}, the last two for an arrow's head.
 
-export const NODE = 5; // px, radius
 export const HEAD = 6; // px, length of an arrow's head
 const BOW = 0.16; // how far other than neighbours' edges bow, per px of length
 const STRAIGHT = 90; // px up to which an edge of a grid is straight
@@ -16,7 +15,7 @@ function line(a, b, bend) {
   };
   const leave = Math.atan2(middle.y - a.y, middle.x - a.x);
   const enter = Math.atan2(b.y - middle.y, b.x - middle.x);
-  const [from, to] = [NODE + 2, NODE + 3];
+  const [from, to] = [a.node + 2, b.node + 3];
   const start = { x: a.x + Math.cos(leave) * from, y: a.y + Math.sin(leave) * from };
   const end = { x: b.x - Math.cos(enter) * to, y: b.y - Math.sin(enter) * to };
   const curve = bow ? `Q${round(middle.x)} ${round(middle.y)} ` : "L";
@@ -31,15 +30,16 @@ function line(a, b, bend) {
 function arc(a, b, centre, clockwise) {
   const r = a.radius;
   const way = clockwise ? 1 : -1;
-  const from = a.turn + (way * (NODE + 3)) / r;
-  const to = b.turn - (way * (NODE + 3)) / r;
+  const from = a.turn + (way * (a.node + 2)) / r;
+  const to = b.turn - (way * (b.node + 3)) / r;
   const at = (turn, out = 0) => ({
     x: centre.x + (r + out) * Math.cos(turn),
     y: centre.y + (r + out) * Math.sin(turn),
   });
   const start = at(from);
   const end = at(to);
-  const d = `M${round(start.x)} ${round(start.y)}A${round(r)} ${round(r)} 0 0 ${clockwise ? 1 : 0} ${round(end.x)} ${round(end.y)}`;
+  const ends = [start, end].map(({ x, y }) => `${round(x)} ${round(y)}`);
+  const d = `M${ends[0]}A${round(r)} ${round(r)} 0 0 ${clockwise ? 1 : 0} ${ends[1]}`;
   // A head follows the chord of its own length.
   return { d, end, turn: to + (way * Math.PI) / 2 - (way * HEAD) / (2 * r) };
 }
@@ -47,10 +47,12 @@ function arc(a, b, centre, clockwise) {
 // From a parent at the left to its child at the right, or back.
 function branch(a, b) {
   const way = Math.sign(b.x - a.x);
-  const start = { x: a.x + way * (NODE + 2), y: a.y };
-  const end = { x: b.x - way * (NODE + 3), y: b.y };
+  const start = { x: a.x + way * (a.node + 2), y: a.y };
+  const end = { x: b.x - way * (b.node + 3), y: b.y };
   const middle = round((start.x + end.x) / 2);
-  const d = `M${round(start.x)} ${round(start.y)}C${middle} ${round(start.y)} ${middle} ${round(end.y)} ${round(end.x)} ${round(end.y)}`;
+  const ends = [start, end].map(({ x, y }) => ({ x: round(x), y: round(y) }));
+  const bends = `C${middle} ${ends[0].y} ${middle} ${ends[1].y} `;
+  const d = `M${ends[0].x} ${ends[0].y}${bends}${ends[1].x} ${ends[1].y}`;
   return { d, end, turn: way > 0 ? 0 : Math.PI };
 }
 

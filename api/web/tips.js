@@ -18,7 +18,12 @@ function show(target) {
   );
   tip.hidden = false;
   target.setAttribute("aria-describedby", "tip");
-  const about = target.getBoundingClientRect();
+  place();
+}
+
+function place() {
+  if (!anchor) return;
+  const about = anchor.getBoundingClientRect();
   const own = tip.getBoundingClientRect();
   const left = Math.min(about.left + about.width / 2 - own.width / 2, innerWidth - own.width - GAP);
   const above = about.top - own.height - GAP;
@@ -43,7 +48,7 @@ const about = (event) => event.target.closest?.("[data-tip]");
 document.addEventListener("pointerover", (event) => (about(event) ? show(about(event)) : hide()));
 document.addEventListener("focusin", (event) => (about(event) ? show(about(event)) : hide()));
 document.addEventListener("focusout", hide);
-document.addEventListener("scroll", hide, { capture: true, passive: true });
+document.addEventListener("scroll", place, { capture: true, passive: true });
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") hide();
   const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];

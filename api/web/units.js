@@ -63,8 +63,14 @@ export function moment(time, today) {
     : `${time.slice(0, 10)} ${clock(time)}`;
 }
 
+// "a, b, c and 5 more".
+export function listed(names, most) {
+  const rest = names.length - most;
+  return rest > 0 ? `${names.slice(0, most).join(", ")} and ${rest} more` : names.join(", ");
+}
+
 export function words(name) {
-  return String(name).replaceAll("_", " ");
+  return String(name).replaceAll("_", " ").replaceAll("+", " + ");
 }
 
 export function median(values) {
