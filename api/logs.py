@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO
 
 import structlog
 from structlog.tracebacks import ExceptionDictTransformer
@@ -81,6 +81,14 @@ def configure(log_format: LogFormat, level: LogLevel, stream: TextIO | None = No
     for name in _TALKATIVE:
         logging.getLogger(name).setLevel(max(least, logging.WARNING))
     logging.captureWarnings(True)
+
+
+class Log(Protocol):
+    """What parts of the service say things to."""
+
+    def say(self, level: LogLevel, event: str, **fields: object) -> None:
+        """Say an event of ours; what the network sent goes into the fields. Never raises."""
+        ...
 
 
 class Limited:

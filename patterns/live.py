@@ -108,6 +108,11 @@ class LiveJob:
         return self.beat.period_s if self.beat is not None else self.found.period.seconds
 
     @property
+    def in_doubt(self) -> bool:
+        """Whether the last study took another moment of the turn for its end."""
+        return abs(self.offered_shift_s) > SAME_PHASE * self.period_s
+
+    @property
     def confirmed(self) -> bool:
         """Whether this is a job to be told of."""
         return self.result is not None and (self.firm or self.sightings >= SIGHTINGS)

@@ -191,43 +191,48 @@ def query(
 
 @app.command()
 def serve(
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file of settings.", metavar="FILE")
+    ] = None,
     store: Annotated[
-        Path, typer.Option(help="Where to keep samples; made if it is not there.", metavar="DIR")
-    ],
+        Path | None,
+        typer.Option(help="Where to keep telemetry; made if it is not there.", metavar="DIR"),
+    ] = None,
     listen: Annotated[
-        str, typer.Option(help="Where to receive sFlow over UDP.", metavar="HOST:PORT")
-    ] = "[::]:6343",
-    keep_age_s: Annotated[
-        float,
+        str | None,
+        typer.Option(help="Where to receive sFlow over UDP; else [::]:6343.", metavar="HOST:PORT"),
+    ] = None,
+    http: Annotated[
+        str | None,
         typer.Option(
-            "--keep-age",
-            parser=_duration_s,
-            metavar="AGE",
-            help="Remove samples so much older than the newest; a number with s, m, h or d.",
-        ),
-    ] = "24h",  # type: ignore[assignment]  # typer hands the default to the parser too
-    keep_bytes: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="BYTES", help="Remove the oldest samples beyond this; else no limit."
+            help="Where REST, page and metrics are; else 127.0.0.1:8080.", metavar="HOST:PORT"
         ),
     ] = None,
+    inventory: Annotated[
+        Path | None, typer.Option(help="TOML file of hosts and switches.", metavar="FILE")
+    ] = None,
 ) -> None:
-    """Receive what switches send and keep it, until SIGTERM or SIGINT.
+    """Receive what switches send, keep it, and say which jobs run, until SIGTERM or SIGINT.
 
-    HOST is a numeric address; [::] takes IPv6 and IPv4 from everywhere.
-    Samples are on the disk 10 seconds after they came, and `query` and
-    `analyze --store` may read meanwhile. Once a minute and at the end a line on
-    standard error says what came and what was lost.
+    HOST is a numeric address; [::] takes IPv6 and IPv4 from everywhere. Options
+    win over the environment (RINGSCOPE_LISTEN__UDP), that over FILE; docs/settings.md
+    names all settings. Samples are on the disk 10 seconds after they came, and
+    `query` and `analyze --store` may read meanwhile.
 
-    Exit code 0: done. 2: it cannot listen there, or DIR cannot be written to.
+    Exit code 0: done. 2: a setting is wrong, an address is taken, DIR cannot be written to.
     """
     from api.cli.kernels import find_place
 
     find_place()
     from api.cli.serve import run
 
-    raise typer.Exit(run(store, listen, keep_age_s, keep_bytes))
+    overrides = {
+        "store.directory": store,
+        "listen.udp": listen,
+        "http.listen": http,
+        "analysis.inventory": inventory,
+    }
+    raise typer.Exit(run(config, overrides))
 
 
 @app.command("check-config")

@@ -1,72 +1,64 @@
-"""`ringscope serve`: telemetry from the wire into a store, until it is told to stop."""
+"""`ringscope serve`: the running service, until it is told to stop."""
 
 from __future__ import annotations
 
 import signal
-from contextlib import suppress
+from collections.abc import Mapping
 from pathlib import Path
 
-from api.cli.exit import DONE, exit_code_of, say
-from api.service.listening import Listening
-from api.settings import HostPort
-from collector.errors import ListenError
-from collector.store import Store, StoreSettings
-from collector.udp import RECEIVE_BUFFER_BYTES, UdpReceiver
+import structlog
+
+from api.cli.exit import DONE, NOTHING_DONE, exit_code_of, say
+from api.logs import Limited, configure
+from api.service.running import Service
+from api.settings import HostPort, Settings, SettingsError, load
 
 
-def run(directory: Path, listen: str, keep_age_s: float, keep_bytes: int | None) -> int:
-    """Receive and store until SIGTERM or SIGINT.
+def run(config: Path | None, overrides: Mapping[str, object]) -> int:
+    """Receive, store, analyse and answer until SIGTERM or SIGINT.
 
     Parameters
     ----------
-    directory
-        The store; made if it is not there.
-    listen
-        HOST:PORT, where HOST is a numeric address and IPv6 stands in brackets; port 0 lets the
-        system choose.
-    keep_age_s, keep_bytes
-        See `collector.store.StoreSettings`.
+    config
+        TOML file of settings; None: only what the environment and `overrides` say.
+    overrides
+        Settings by dotted key, which win; None stands for one not given.
 
     Returns
     -------
     int
-        The exit code: DONE after a signal; NOTHING_DONE where it cannot listen or the directory
-        is no place for a store.
+        The exit code: DONE after a signal; NOTHING_DONE where a setting is wrong, or what it names
+        cannot be used.
     """
-
-    def work() -> int:
-        try:
-            address = HostPort.parse(listen)
-        except ValueError as error:
-            raise ListenError(listen, str(error)) from error
-        settings = StoreSettings(keep_age_s=keep_age_s, keep_bytes=keep_bytes)
-        receiver = UdpReceiver(address.host, address.port)
-        receiver.start()  # first: where the port is taken, no folder must be made
-        try:
-            with Store(directory, settings) as store:
-                listening = Listening(receiver, store, settings.hold_s, _tell)
-                for number in (signal.SIGTERM, signal.SIGINT):
-                    signal.signal(number, lambda *_: listening.stop())
-                bound = HostPort(address.host, receiver.port)
-                _tell(f"listening on udp {bound}, storing in {directory}")
-                _tell_of_buffer(receiver.reception().receive_buffer_bytes)
-                listening.run()
-        finally:
-            receiver.stop()
-        return DONE
-
-    return exit_code_of(work)
+    try:
+        settings = load(config, overrides)
+    except SettingsError as error:
+        for fault in error.faults:
+            say(fault)
+        return NOTHING_DONE
+    return exit_code_of(lambda: _serve(settings))
 
 
-def _tell_of_buffer(granted_bytes: int) -> None:
-    if granted_bytes < RECEIVE_BUFFER_BYTES:
-        _tell(
-            f"the system grants a receive buffer of {granted_bytes} bytes, not of"
-            f" {RECEIVE_BUFFER_BYTES} (net.core.rmem_max): bursts may be dropped"
+def _serve(settings: Settings) -> int:
+    configure(settings.log.format, settings.log.level)
+    log = Limited(structlog.get_logger("ringscope"))
+    service = Service(settings, log)
+    service.start()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: service.stop())
+    udp = HostPort(settings.listen.udp.host, service.udp_port)
+    where = {"udp": str(udp), "store": str(settings.store.directory)}
+    if settings.http.listen is not None and service.http_port is not None:
+        where["http"] = str(HostPort(settings.http.listen.host, service.http_port))
+    log.say("info", "listening", **where)
+    granted, asked = service.receive_buffer_bytes, settings.listen.receive_buffer_bytes
+    if granted < asked:
+        log.say(
+            "warning",
+            "the system grants a smaller receive buffer (net.core.rmem_max): bursts may be lost",
+            granted_bytes=granted,
+            asked_bytes=asked,
         )
-
-
-def _tell(message: str) -> None:
-    """Say it; that nobody listens to us any more is no reason to stop."""
-    with suppress(OSError):
-        say(message)
+    service.run()
+    log.close()
+    return DONE

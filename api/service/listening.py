@@ -1,4 +1,4 @@
-"""From the wire to the store: what is received is decoded, stored and accounted for."""
+"""From the wire to the store and to slices: what is received is decoded and accounted for."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+import numpy as np
+
+from api.logs import Log
+from collector.allow import AllowList
 from collector.ingest import Ingest
 from collector.link import DatagramBatch
 from collector.packets import Faults
-from collector.schema import Telemetry
+from collector.schema import I64, Telemetry
 from collector.store import Store, StoreStatus, since
 from collector.udp import UdpReceiver
+from reconstruct.slices import Slice
+from reconstruct.slicing import Slicer
 
 REPORT_S: Final = 60.0
 # Each batch costs an account of all exporters, so a quiet wire is read in batches of this length
@@ -31,11 +37,17 @@ class Listening:
         Already started; `run` stops it.
     store
         Stays open.
+    slicer
+        Gets the samples that come, and cuts them into slices.
+    deliver
+        Called with slices as soon as they are closed, in order. Must not raise.
+    allow
+        Which senders are heard.
     hold_s
         The store is flushed at least so often, whether anything arrives or not.
-    say
-        Called with one line of text: an account every `REPORT_S` and at the end, and a line when
-        the disk stops to take rows, and when it takes them again. Must not raise.
+    log
+        Told of an account every `REPORT_S` and at the end, of a disk that stops to take rows, and
+        when it takes them again.
     clock
         Seconds that pass.
     """
@@ -44,18 +56,25 @@ class Listening:
         self,
         receiver: UdpReceiver,
         store: Store,
+        slicer: Slicer,
+        deliver: Callable[[list[Slice]], None],
+        allow: AllowList,
         hold_s: float,
-        say: Callable[[str], None],
+        log: Log,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._receiver = receiver
         self._store = store
+        self._slicer = slicer
+        self._deliver = deliver
+        self._allow = allow
         self._hold_s = hold_s
-        self._say = say
+        self._log = log
         self._clock = clock
         self._ingest = Ingest()
         self._faults = Faults()
         self._told: Telemetry | None = None
+        self._opcodes = np.zeros(1 << 8, np.int64)
         self._disk_error: str | None = None
         self._stopping = False
 
@@ -79,11 +98,13 @@ class Listening:
                 batch = self._receiver.take(min(_PATIENCE_S, max(flush_s - began_s, 0.0)))
                 if batch is not None:
                     self._add(batch)
+                else:  # time passes on a silent wire too
+                    self._close(time.time_ns())
                 if self._clock() >= flush_s:
                     self._watch(self._store.flush())
                     flush_s = self._clock() + self._hold_s
                 if self._clock() >= report_s:
-                    self._say(self.account())
+                    self._log.say("info", "account", **self.account())
                     report_s = self._clock() + REPORT_S
                 if batch is not None:
                     time.sleep(max(began_s + _GATHER_S - self._clock(), 0.0))
@@ -92,38 +113,59 @@ class Listening:
                 self._add(batch)
         finally:
             self._receiver.stop()
+            if slices := self._slicer.drain():
+                self._deliver(slices)
             self._watch(self._store.flush())
-            self._say(self.account())
+            self._log.say("info", "account", **self.account())
 
-    def account(self) -> str:
-        """What came, what was stored and what was lost since the start, in one line."""
+    def account(self) -> dict[str, int]:
+        """What came, what was stored and what was lost since the start."""
         received = self._receiver.reception()
         stored = self._store.status
         told = self._told
-        counts = {
+        return {
             "datagrams": received.datagrams,
             "samples": 0 if told is None else told.flow_samples + told.counter_samples,
-            "rows stored": stored.stored_rows,
-            "rows held": stored.held_rows,
-            "lost rows": stored.lost_rows,
-            "kernel drops": received.kernel_drops,
-            "backlog drops": received.backlog_drops,
-            "lost before arrival": 0 if told is None else told.lost_datagrams,
-            "decode errors": 0 if told is None else told.decode_errors,
+            "rows_stored": stored.stored_rows,
+            "rows_held": stored.held_rows,
+            "rows_lost": stored.lost_rows,
+            "kernel_drops": received.kernel_drops,
+            "backlog_drops": received.backlog_drops,
+            "refused_datagrams": self._allow.refused,
+            "lost_datagrams": 0 if told is None else told.lost_datagrams,
+            "late_samples": self._slicer.late_samples,
+            "decode_errors": 0 if told is None else told.decode_errors,
         }
-        return ", ".join(f"{name} {count}" for name, count in counts.items())
+
+    @property
+    def told(self) -> Telemetry | None:
+        """Counts and exporters since the start, without rows; None before the first datagram."""
+        return self._told
+
+    @property
+    def opcodes(self) -> I64:
+        """Samples by RoCE opcode since the start; int64, shape (256,)."""
+        return self._opcodes
 
     def _add(self, batch: DatagramBatch) -> None:
-        flows, counters = self._ingest.add(batch, self._faults)
+        now_ns = int(batch.arrival_ns.max())
+        flows, counters = self._ingest.add(self._allow.passed(batch), self._faults)
         told = self._ingest.telemetry(self._faults.errors())
         news = since(self._told, replace(told, flows=flows, counters=counters))
         self._told = told
+        self._opcodes += np.bincount(flows.opcode, minlength=1 << 8)
         self._watch(self._store.append(news))
+        self._slicer.add(flows, told.exporters, now_ns)
+        self._close(now_ns)
+
+    def _close(self, now_ns: int) -> None:
+        if slices := self._slicer.close(now_ns):
+            self._deliver(slices)
 
     def _watch(self, status: StoreStatus) -> None:
         """Say that the disk takes no rows, once until that changes; it has been counted."""
         if status.error is not None and status.error != self._disk_error:
-            self._say(f"not everything can be stored: {status.error}")
+            self._log.say("error", "not everything can be stored", reason=status.error)
         elif status.error is None and self._disk_error is not None:
-            self._say("everything can be stored again")
+            self._log.say("info", "everything can be stored again")
         self._disk_error = status.error

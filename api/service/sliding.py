@@ -16,13 +16,16 @@ import numpy as np
 
 from api.contract import unassigned_document
 from api.errors import ResultsError
+from api.logs import Log
 from api.results.records import Document, WindowRecord
 from api.service.records import restored, update_of
 from collector.inventory import Inventory
+from collector.schema import Transport
 from patterns.analyse import known_hosts, unassigned
 from patterns.live import LiveJob, reach_back_ns, rested, study, track
 from patterns.result import Unassigned
 from reconstruct.bins import Progress
+from reconstruct.hashing import mix
 from reconstruct.identity import identify
 from reconstruct.jobs import Candidate, discover
 from reconstruct.merging import outside
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 
 DISCOVER_S: Final = 5.0  # of event time from one discovery to the next, at least
 STUDY_AGAIN_S: Final = 60.0  # of event time, once a job is firm
+FEWEST_PERIODS: Final = 3  # between two studies: less would say the same
 GROWN: Final = 1.5  # times the iterations of the last study: worth another
 # Shares of the time that may go into what can wait, so that what is due is never late for long.
 DISCOVER_SHARE: Final = 0.2
@@ -80,9 +84,9 @@ class Sliding:
     results
         What was stored there before goes on.
     telemetry
-        Gives the contract's object of that name.
-    say
-        Called with one line of text for each job that could not be analysed. Must not raise.
+        Gives the contract's object of that name, for a number of queue pairs seen.
+    log
+        Told of each job that could not be analysed.
     clock
         Seconds that pass.
 
@@ -97,15 +101,15 @@ class Sliding:
         window: Window,
         inventory: Inventory,
         results: Results,
-        telemetry: Callable[[], Document],
-        say: Callable[[str], None],
+        telemetry: Callable[[int], Document],
+        log: Log,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._window = window
         self._inventory = inventory
         self._results = results
         self._telemetry = telemetry
-        self._say = say
+        self._log = log
         self._clock = clock
         known = restored(results)
         self._jobs = {handle: job for handle, (job, _) in enumerate(known)}
@@ -114,6 +118,7 @@ class Sliding:
         self._saved = {job.id: job.numbering.next_index for job in self._jobs.values()}
         self._unsaved: dict[str, LiveJob] = {}
         self._unassigned = Unassigned(0.0, ())
+        self._queue_pairs = 0
         self._discover_at_ns = 0
         self._discover_at_s = 0.0
         self._study_at_s = 0.0
@@ -188,6 +193,7 @@ class Sliding:
         self._take_over(progress, found)
         results = [job.result for job in self._jobs.values() if job.id and job.result is not None]
         self._unassigned = unassigned(progress, window_volumes(progress), traffic, results)
+        self._queue_pairs = _queue_pairs(self._window.slices())
         ended_s = self._clock()
         self._discover_at_ns = now + int(DISCOVER_S * 1e9)
         self._discover_at_s = ended_s + (ended_s - began_s) * (1 / DISCOVER_SHARE - 1)
@@ -290,7 +296,7 @@ class Sliding:
             return work(job, slices)
         except Exception as error:  # noqa: BLE001  any fault in arithmetic on unforeseen traffic
             self._failure = f"{job.id or 'a new job'}: {type(error).__name__}: {error}"
-            self._say(self._failure)
+            self._log.say("error", "a job could not be analysed", job=job.id, exc_info=error)
             now = self._window.end_ns
             return replace(job, studied_ns=now, due_ns=now + int(job.period_s * 1e9))
 
@@ -299,7 +305,7 @@ class Sliding:
         window = WindowRecord(
             self._window.start_ns,
             self._window.end_ns,
-            self._telemetry(),
+            self._telemetry(self._queue_pairs),
             unassigned_document(self._unassigned),
         )
         updates = [
@@ -324,5 +330,17 @@ def _wants_study(job: LiveJob, now_ns: int) -> bool:
     if not job.studied_ns:
         return True
     waited_s = (now_ns - job.studied_ns) / 1e9
+    if waited_s < FEWEST_PERIODS * job.period_s:
+        return False
     grown = waited_s >= (GROWN - 1) * job.studied_turns * job.period_s
-    return waited_s >= STUDY_AGAIN_S or (grown and waited_s >= 2 * job.period_s)
+    return waited_s >= STUDY_AGAIN_S or grown or job.in_doubt
+
+
+def _queue_pairs(slices: Sequence[Slice]) -> int:
+    """Distinct RoCE queue pairs that data went to in these slices."""
+    keys = [np.zeros(0, np.uint64)]
+    for part in slices:
+        streams = part.streams
+        roce = streams.transport == Transport.ROCEV2
+        keys.append(np.unique(mix(part.endpoints.key[streams.dst[roce]], streams.dest_qp[roce])))
+    return len(np.unique(np.concatenate(keys)))

@@ -106,7 +106,7 @@ class AnalysisSection(_Section):
 
     window_s: Seconds = 600.0
     window_rows: Count = 4_000_000
-    lateness_s: SecondsOrZero = 3.0
+    lateness_s: SecondsOrZero = 2.0
     tick_s: Seconds = 1.0
     inventory: PlaceOrNone = None
 
