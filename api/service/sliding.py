@@ -45,6 +45,7 @@ GROWN: Final = 1.5  # times the iterations of the last study: worth another
 # Shares of the time that may go into what can wait, so that what is due is never late for long.
 DISCOVER_SHARE: Final = 0.2
 STUDY_SHARE: Final = 0.4
+MOST_CREDIT_S: Final = 1.0  # of studies in one turn, after turns without any
 SETTLED_SIGHTINGS: Final = 3  # discoveries that agreed: the job's traffic is left out of the next
 SAME_PERIOD: Final = 0.03  # of the period: a new job so near to a known one may be a part of it
 
@@ -121,7 +122,8 @@ class Sliding:
         self._queue_pairs = 0
         self._discover_at_ns = 0
         self._discover_at_s = 0.0
-        self._study_at_s = 0.0
+        self._study_credit_s = 0.0
+        self._credited_s = clock()
         self._failure: str | None = None
         self._standing = Standing(window.start_ns, window.end_ns, window.rows, 0, 0.0, None)
 
@@ -239,23 +241,26 @@ class Sliding:
 
     def _study(self) -> None:
         """Study jobs, those known least first, while there is time."""
-        now = self._window.end_ns
-        handles = sorted(
-            self._jobs, key=lambda handle: (self._jobs[handle].firm, self._jobs[handle].studied_ns)
-        )
-        for handle in handles:
-            began_s = self._clock()
-            if began_s < self._study_at_s:
+        now, clock_s = self._window.end_ns, self._clock()
+        earned_s = STUDY_SHARE * (clock_s - self._credited_s)
+        self._study_credit_s = min(self._study_credit_s + earned_s, MOST_CREDIT_S)
+        self._credited_s = clock_s
+        wanting = [
+            handle
+            for handle, job in self._jobs.items()
+            if job.status == "training" and _wants_study(job, now)
+        ]
+        wanting.sort(key=lambda handle: (self._jobs[handle].firm, self._jobs[handle].studied_ns))
+        for handle in wanting:
+            if self._study_credit_s < 0:
                 return
+            began_s = self._clock()
             job = self._jobs[handle]
-            if job.status != "training" or not _wants_study(job, now):
-                continue
             slices = self._window.slices(reach_back_ns(job, now, fully=True))
             self._replace(
                 handle, self._guarded(lambda j, s: study(j, s, self._inventory), job, slices)
             )
-            ended_s = self._clock()
-            self._study_at_s = ended_s + (ended_s - began_s) * (1 / STUDY_SHARE - 1)
+            self._study_credit_s -= self._clock() - began_s
 
     def _rest(self) -> None:
         """See to the jobs that fell silent."""
