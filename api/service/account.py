@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from collector.schema import ExporterHealth
+from api.service.doubts import Doubts
+from collector.schema import DecodeError, ExporterHealth
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,43 @@ class Account:
     exporters: tuple[ExporterHealth, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What the service was told, and what it sees beside its counters: why there may be no job.
+
+    Attributes
+    ----------
+    listen
+        HOST:PORT that telemetry is received on.
+    allowed
+        Networks that may send; empty = all.
+    lateness_s
+        How much later than its time a sample may come.
+    hosts
+        How many the inventory names.
+    switches
+        Name and agent address of the inventory's switches.
+    errors
+        What could not be read since the start.
+    headers
+        Flow samples since the start by `collector.schema.HeaderState`.
+    transports
+        The same by `collector.schema.Transport`.
+    doubts
+        What the last discovery saw that is in no job.
+    """
+
+    listen: str
+    allowed: tuple[str, ...]
+    lateness_s: float
+    hosts: int
+    switches: tuple[tuple[str, str], ...]
+    errors: tuple[DecodeError, ...]
+    headers: tuple[int, ...]
+    transports: tuple[int, ...]
+    doubts: Doubts
+
+
 class ServiceView(Protocol):
     """What HTTP may ask of the running service; from any thread."""
 
@@ -78,4 +116,8 @@ class ServiceView(Protocol):
 
     def checks(self) -> tuple[Check, ...]:
         """Whether listener, store, results and analysis work."""
+        ...
+
+    def situation(self) -> Situation:
+        """What the service was told and sees, at this moment."""
         ...

@@ -14,7 +14,7 @@ from collector.allow import AllowList
 from collector.ingest import Ingest
 from collector.link import DatagramBatch
 from collector.packets import Faults
-from collector.schema import I64, Telemetry
+from collector.schema import I64, HeaderState, Telemetry, Transport
 from collector.store import Store, StoreStatus, since
 from collector.udp import UdpReceiver
 from reconstruct.slices import Slice
@@ -75,6 +75,8 @@ class Listening:
         self._faults = Faults()
         self._told: Telemetry | None = None
         self._opcodes = np.zeros(1 << 8, np.int64)
+        self._headers = np.zeros(len(HeaderState), np.int64)
+        self._transports = np.zeros(len(Transport), np.int64)
         self._disk_error: str | None = None
         self._stopping = False
 
@@ -147,6 +149,16 @@ class Listening:
         """Samples by RoCE opcode since the start; int64, shape (256,)."""
         return self._opcodes
 
+    @property
+    def headers(self) -> I64:
+        """Flow samples by `HeaderState` since the start; int64, shape (states,)."""
+        return self._headers
+
+    @property
+    def transports(self) -> I64:
+        """Flow samples by `Transport` since the start; int64, shape (transports,)."""
+        return self._transports
+
     def _add(self, batch: DatagramBatch) -> None:
         now_ns = int(batch.arrival_ns.max())
         flows, counters = self._ingest.add(self._allow.passed(batch), self._faults)
@@ -154,6 +166,8 @@ class Listening:
         news = since(self._told, replace(told, flows=flows, counters=counters))
         self._told = told
         self._opcodes += np.bincount(flows.opcode, minlength=1 << 8)
+        self._headers += np.bincount(flows.header_state, minlength=len(HeaderState))
+        self._transports += np.bincount(flows.transport, minlength=len(Transport))
         self._watch(self._store.append(news))
         self._slicer.add(flows, told.exporters, now_ns)
         self._close(now_ns)

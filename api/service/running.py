@@ -19,7 +19,7 @@ from api.http.app import create_app
 from api.http.server import HttpServer
 from api.logs import Log
 from api.results.database import Results
-from api.service.account import Account, Check
+from api.service.account import Account, Check, Situation
 from api.service.listening import Listening
 from api.service.sliding import Sliding
 from api.settings import Settings
@@ -103,6 +103,7 @@ class Service:
             inventory = Inventory()
             if settings.analysis.inventory is not None:
                 inventory = read_inventory(settings.analysis.inventory)
+            self._inventory = inventory
             directory, kept = settings.store.directory, settings.store
             self._store = opening.enter_context(
                 Store(directory, StoreSettings(60, kept.hold_s, kept.keep_age_s, kept.keep_bytes))
@@ -203,6 +204,22 @@ class Service:
         return tuple(
             Check(name, reason is None, reason or "")  # type: ignore[arg-type]
             for name, reason in reasons.items()
+        )
+
+    def situation(self) -> Situation:
+        """What the service was told and sees, at this moment."""
+        listen, listening = self._settings.listen, self._listening
+        told = listening.told or _NOTHING
+        return Situation(
+            listen=str(replace(listen.udp, port=self._receiver.port)),
+            allowed=tuple(map(str, listen.allow)),
+            lateness_s=self._settings.analysis.lateness_s,
+            hosts=len(self._inventory.hosts),
+            switches=tuple((switch.name, switch.agent) for switch in self._inventory.switches),
+            errors=told.errors,
+            headers=tuple(listening.headers.tolist()),
+            transports=tuple(listening.transports.tolist()),
+            doubts=self._sliding.doubts,
         )
 
     def _window(self) -> Window:

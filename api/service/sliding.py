@@ -18,6 +18,7 @@ from api.contract import unassigned_document
 from api.errors import ResultsError
 from api.logs import Log
 from api.results.records import Document, WindowRecord
+from api.service.doubts import NO_DOUBTS, Doubts, doubts_of
 from api.service.records import restored, update_of
 from collector.inventory import Inventory
 from collector.schema import Transport
@@ -119,6 +120,7 @@ class Sliding:
         self._saved = {job.id: job.numbering.next_index for job in self._jobs.values()}
         self._unsaved: dict[str, LiveJob] = {}
         self._unassigned = Unassigned(0.0, ())
+        self._doubts = NO_DOUBTS
         self._queue_pairs = 0
         self._discover_at_ns = 0
         self._discover_at_s = 0.0
@@ -131,6 +133,11 @@ class Sliding:
     def standing(self) -> Standing:
         """Where the analysis stands; a value that any thread may read."""
         return self._standing
+
+    @property
+    def doubts(self) -> Doubts:
+        """What the last discovery saw that is in no job; a value that any thread may read."""
+        return self._doubts
 
     def tick(self, slices: Sequence[Slice]) -> None:
         """One turn.
@@ -193,6 +200,7 @@ class Sliding:
         traffic = classify(progress, self._inventory.storage)
         found = discover(progress, traffic, known_hosts(progress, self._inventory))
         self._take_over(progress, found)
+        self._doubts = doubts_of(progress, traffic, self._jobs.values(), self._inventory)
         results = [job.result for job in self._jobs.values() if job.id and job.result is not None]
         self._unassigned = unassigned(progress, window_volumes(progress), traffic, results)
         self._queue_pairs = _queue_pairs(self._window.slices())

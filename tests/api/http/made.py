@@ -16,7 +16,8 @@ from api.contract import job_document, telemetry_document, unassigned_document
 from api.http.app import create_app
 from api.results.database import Results
 from api.results.records import JobRecord, JobUpdate, WindowRecord
-from api.service.account import Account, Check
+from api.service.account import Account, Check, Situation
+from api.service.doubts import NO_DOUBTS
 from collector.schema import ExporterHealth, TimeBasis
 from patterns.result import Anomaly, Iteration, JobResult, Parallelism, Subject
 from tests.api import made
@@ -61,6 +62,17 @@ WELL: Final = (
     Check("results", True, ""),
     Check("analysis", True, ""),
 )
+SITUATION: Final = Situation(
+    listen="[::]:6343",
+    allowed=(),
+    lateness_s=3.0,
+    hosts=4,
+    switches=(("leaf-1", "10.255.0.1"),),
+    errors=(),
+    headers=(4006, 0, 0, 0, 0),
+    transports=(0, 1000, 0, 3006, 0),
+    doubts=NO_DOUBTS,
+)
 OPEN_ANOMALY: Final = Anomaly(
     id="hang-1",
     kind="hang",
@@ -76,17 +88,21 @@ OPEN_ANOMALY: Final = Anomaly(
 
 
 class View:
-    """The service's own account; tests change both members."""
+    """The service's own account; tests change its members."""
 
     def __init__(self) -> None:
         self.now = ACCOUNT
         self.states: tuple[Check, ...] = WELL
+        self.told = SITUATION
 
     def account(self) -> Account:
         return self.now
 
     def checks(self) -> tuple[Check, ...]:
         return self.states
+
+    def situation(self) -> Situation:
+        return self.told
 
 
 def training() -> JobResult:
