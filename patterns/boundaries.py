@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from reconstruct.activity import prompt
@@ -209,16 +210,24 @@ def _curve(
     return lambda at: np.asarray(np.interp(at, middle, height))
 
 
+@njit(cache=True)
 def median_by(
     group: NDArray[np.int64] | NDArray[np.intp], value: NDArray[np.float64], groups: int
 ) -> NDArray[np.float64]:
     """Median of the values of each group; float64[groups], 0 for one without."""
-    if not len(value):
-        return np.zeros(groups)
-    order = np.lexsort((value, group))
-    count = np.bincount(group, minlength=groups)
-    last = np.cumsum(count)
-    ranked = value[order]
-    low = np.clip(last - count + (count - 1) // 2, 0, len(value) - 1)
-    high = np.clip(last - count + count // 2, 0, len(value) - 1)
-    return np.where(count > 0, (ranked[low] + ranked[high]) / 2, 0.0)
+    start = np.zeros(groups + 1, np.int64)
+    for i in range(len(group)):
+        start[group[i] + 1] += 1
+    for i in range(groups):
+        start[i + 1] += start[i]
+    filled = start[:-1].copy()
+    gathered = np.empty(len(value))
+    for i in range(len(group)):
+        gathered[filled[group[i]]] = value[i]
+        filled[group[i]] += 1
+    out = np.zeros(groups)
+    for i in range(groups):
+        ranked = np.sort(gathered[start[i] : start[i + 1]])
+        if len(ranked):
+            out[i] = (ranked[(len(ranked) - 1) // 2] + ranked[len(ranked) // 2]) / 2
+    return out

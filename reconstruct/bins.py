@@ -50,6 +50,11 @@ class Endpoints:
     def __len__(self) -> int:
         return len(self.names)
 
+    def take(self, rows: NDArray[np.intp]) -> Endpoints:
+        """Some of the rows, in that order."""
+        names = tuple(self.names[row] for row in rows.tolist())
+        return Endpoints(self.hi[rows], self.lo[rows], self.vni[rows], names, self.key[rows])
+
 
 @dataclass(frozen=True, slots=True)
 class Connections:

@@ -129,9 +129,9 @@ def _phases(
     use = sharp | (few[owner] & (slack <= LOOSE))
     middle = (phase - np.where(sharp, 0, slack / 2)) % 1.0
     slot = np.minimum((middle * PHASES).astype(np.int64), PHASES - 1)
-    out = np.zeros((count, PHASES))
-    np.add.at(out, (owner[use], slot[use]), weight[use])
-    return out
+    cell = owner[use] * PHASES + slot[use]
+    counted = np.bincount(cell, weight[use], count * PHASES)
+    return np.asarray(counted.reshape(count, PHASES), np.float64)
 
 
 def _share_gone_by(profile: NDArray[np.float64], phase: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d
 
@@ -99,37 +100,46 @@ def _track(match: NDArray[np.float64]) -> NDArray[np.int64]:
     by `REACH` at a price of `STIFFNESS` times the squared deviation over REACH, and be longer than
     that at the price of `LONG`: a step may take long, and the ones behind it are as before.
     """
-    n = len(match)
     reach = int(REACH * TEMPLATE_BINS)
     offsets = np.arange(TEMPLATE_BINS - reach, TEMPLATE_BINS + reach + 1)
     price = STIFFNESS * ((offsets - TEMPLATE_BINS) / reach) ** 2
-    total = np.array(match)
-    back = np.full(n, -1, np.int64)
-    shortest = int(offsets[0])
-    # A turn looks back only at places at least `shortest` before it, so a block is one step.
-    for block in range(shortest, n, shortest):
-        here = np.arange(block, min(block + shortest, n))
-        before = here[:, None] - offsets
-        value = np.where(before >= 0, total[np.maximum(before, 0)] - price, -np.inf)
-        pick = value.argmax(axis=1)
-        gain = value[np.arange(len(here)), pick]
-        source = before[np.arange(len(here)), pick]
-        far = here - offsets[-1] - 1
-        best_far = np.maximum.accumulate(total[: max(0, int(far[-1]) + 1)])
-        if len(best_far):
-            reach_far = np.where(far >= 0, best_far[np.maximum(far, 0)] - LONG, -np.inf)
-            longer = reach_far > gain
-            place = np.flatnonzero(np.diff(best_far, prepend=-np.inf) > 0)
-            at = place[np.searchsorted(place, np.maximum(far, 0), "right") - 1]
-            gain = np.where(longer, reach_far, gain)
-            source = np.where(longer, at, source)
-        better = gain > 0
-        total[here] = match[here] + np.where(better, gain, 0)
-        back[here] = np.where(better, source, -1)
+    total, back = _chain(match, int(offsets[0]), price)
     chain = [int(total.argmax())]
     while back[chain[-1]] >= 0:
         chain.append(int(back[chain[-1]]))
     return np.array(chain[::-1], np.int64)
+
+
+@njit(cache=True)
+def _chain(
+    match: NDArray[np.float64], shortest: int, price: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Best total likeness of a chain that ends in each place, and the turn before it (or -1).
+
+    `price[k]` is that of a turn of `shortest + k` bins.
+    """
+    n = len(match)
+    total = match.copy()
+    back = np.full(n, -1, np.int64)
+    far_best, far_place = -np.inf, -1
+    for here in range(shortest, n):
+        gain, source = 0.0, -1
+        for k in range(len(price)):
+            before = here - shortest - k
+            if before < 0:
+                break
+            value = total[before] - price[k]
+            if value > gain:
+                gain, source = value, before
+        far = here - shortest - len(price)
+        if far >= 0:
+            if total[far] > far_best:
+                far_best, far_place = total[far], far
+            if far_best - LONG > gain:
+                gain, source = far_best - LONG, far_place
+        total[here] = match[here] + gain
+        back[here] = source
+    return total, back
 
 
 def _longest_pause(template: NDArray[np.float64]) -> int:

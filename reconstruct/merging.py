@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
+from itertools import chain
 
 import numpy as np
 from numba import njit
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from collector.schema import I32, I64, U64, Transport
 from reconstruct.acknowledgements import PSN_BITS
-from reconstruct.binning import REORDER_BYTES, REORDER_PKTS, endpoint_table
+from reconstruct.binning import REORDER_BYTES, REORDER_PKTS
 from reconstruct.bins import Endpoints, ProgressBins
 from reconstruct.hashing import mix
 from reconstruct.slices import Acks, Slice, Streams
@@ -93,35 +94,45 @@ def merge(slices: Sequence[Slice], pick: Pick | None = None) -> Slice:
 
 
 def _restricted(part: Slice, pick: Pick) -> Slice:
-    """A slice with only the streams and acknowledgements that are wanted."""
+    """A slice with only the streams and acknowledgements that are wanted, and their endpoints."""
     streams, bins, acks = part.streams, part.bins, part.acks
-    wanted = pick(part.endpoints, streams.src, streams.dst)
-    starts = np.searchsorted(bins.connection, np.flatnonzero(wanted))
-    ends = np.searchsorted(bins.connection, np.flatnonzero(wanted), "right")
-    lengths = ends - starts
+    wanted = np.flatnonzero(pick(part.endpoints, streams.src, streams.dst))
+    starts = np.searchsorted(bins.connection, wanted)
+    lengths = np.searchsorted(bins.connection, wanted, "right") - starts
     rows = np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
-    renumbered = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
+    streams = streams.take(wanted)
+    acks = acks.take(pick(part.endpoints, acks.src, acks.dst))
+    used = np.zeros(len(part.endpoints), np.bool_)
+    for ids in (streams.src, streams.dst, acks.src, acks.dst):
+        used[ids] = True
+    number = (np.cumsum(used) - 1).astype(np.int32)
     return replace(
         part,
-        streams=streams.take(wanted),
-        bins=replace(bins.take(rows), connection=renumbered),
-        acks=acks.take(pick(part.endpoints, acks.src, acks.dst)),
+        endpoints=part.endpoints.take(np.flatnonzero(used)),
+        streams=replace(streams, src=number[streams.src], dst=number[streams.dst]),
+        bins=replace(
+            bins.take(rows),
+            connection=np.repeat(np.arange(len(wanted), dtype=np.int32), lengths),
+        ),
+        acks=replace(acks, src=number[acks.src], dst=number[acks.dst]),
     )
 
 
 def _endpoints(parts: Sequence[Slice]) -> tuple[Endpoints, list[I32]]:
     """All endpoints by address, and the new id of each slice's own."""
-    columns = {
-        name: np.concatenate([getattr(p.endpoints, name) for p in parts])
-        for name in ("vni", "hi", "lo", "key")
-    }
-    _, first, inverse = np.unique(columns["key"], return_index=True, return_inverse=True)
-    vni, hi, lo = (columns[name][first] for name in ("vni", "hi", "lo"))
-    rank = np.lexsort((lo, hi, vni))
+    whole = Endpoints(
+        hi=np.concatenate([p.endpoints.hi for p in parts]),
+        lo=np.concatenate([p.endpoints.lo for p in parts]),
+        vni=np.concatenate([p.endpoints.vni for p in parts]),
+        names=tuple(chain.from_iterable(p.endpoints.names for p in parts)),
+        key=np.concatenate([p.endpoints.key for p in parts]),
+    )
+    _, first, inverse = np.unique(whole.key, return_index=True, return_inverse=True)
+    rank = np.lexsort((whole.lo[first], whole.hi[first], whole.vni[first]))
     place = np.empty(len(rank), np.int32)
     place[rank] = np.arange(len(rank), dtype=np.int32)
     ids = np.split(place[inverse], np.cumsum([len(p.endpoints) for p in parts])[:-1])
-    return endpoint_table(vni[rank], hi[rank], lo[rank]), ids
+    return whole.take(first[rank]), ids
 
 
 def _streams(parts: Sequence[Slice], number: Sequence[I32]) -> Streams:

@@ -49,12 +49,12 @@ def window_volumes(progress: Progress) -> Volumes:
     count = len(connections)
     samples = np.bincount(bins.connection, bins.samples, count)
     scaled = np.bincount(bins.connection, bins.scaled_bytes, count).astype(np.float64)
-    low = np.full(count, np.iinfo(np.int64).max)
-    high = np.full(count, np.iinfo(np.int64).min)
-    for seq in (bins.first_seq, bins.last_seq):
-        np.minimum.at(low, bins.connection, seq)
-        np.maximum.at(high, bins.connection, seq)
-    span = np.where(samples > 0, high - low, 0).astype(np.float64)
+    held, first = np.unique(bins.connection, return_index=True)  # they are sorted by it
+    span = np.zeros(count)
+    if len(held):
+        low = np.minimum.reduceat(np.minimum(bins.first_seq, bins.last_seq), first)
+        high = np.maximum.reduceat(np.maximum(bins.first_seq, bins.last_seq), first)
+        span[held] = high - low
     span *= (samples + 1) / np.maximum(samples - 1, 1)
     payload_share = connections.mean_payload / np.maximum(connections.mean_frame, 1)
     told = samples >= 3

@@ -171,9 +171,10 @@ class Sliding:
         """Note when each job's traffic was last seen."""
         if not len(part.bins):
             return
-        streams = part.streams
+        streams, bins = part.streams, part.bins
+        heads = np.flatnonzero(np.diff(bins.connection, prepend=-1))
         newest = np.zeros(len(streams), np.int64)
-        np.maximum.at(newest, part.bins.connection, part.bins.last_ns)
+        newest[bins.connection[heads]] = np.maximum.reduceat(bins.last_ns, heads)
         for handle, job in self._jobs.items():
             member = np.isin(part.endpoints.key, job.keys)
             last = int(newest[member[streams.src] & member[streams.dst]].max(initial=0))
