@@ -8,7 +8,8 @@ from typing import Final
 from reconstruct.merging import merge
 from reconstruct.slices import Slice
 
-FINE: Final = 10  # so many slices become one when twice as many stand at the end of the window
+MERGED: Final = 6  # so many slices become one when twice as many of their length are there
+LEVELS: Final = 3  # of length: a window of an hour is some dozens of slices
 
 
 class Window:
@@ -25,8 +26,7 @@ class Window:
     def __init__(self, length_ns: int, most_rows: int) -> None:
         self._length_ns = length_ns
         self._most_rows = most_rows
-        self._coarse: list[Slice] = []
-        self._fine: list[Slice] = []
+        self._levels: list[list[Slice]] = [[] for _ in range(LEVELS)]  # the longest, oldest first
 
     @property
     def rows(self) -> int:
@@ -50,19 +50,20 @@ class Window:
         and after do not go together, so the window begins anew.
         """
         if part.start_ns <= self.end_ns and self.slices():
-            self._coarse, self._fine = [], []
-        self._fine.append(part)
-        if len(self._fine) >= 2 * FINE:
-            self._coarse.append(merge(self._fine[:FINE]))
-            self._fine = self._fine[FINE:]
+            self._levels = [[] for _ in range(LEVELS)]
+        self._levels[-1].append(part)
+        for longer, level in zip(self._levels[-2::-1], self._levels[:0:-1], strict=True):
+            if len(level) >= 2 * MERGED:
+                longer.append(merge(level[:MERGED]))
+                del level[:MERGED]
         while len(self.slices()) > 1 and self._too_much():
-            (self._coarse or self._fine).pop(0)
+            next(level for level in self._levels if level).pop(0)
 
     def slices(self, since_ns: int | None = None) -> Sequence[Slice]:
         """The slices that reach beyond a moment, in order; None: all."""
-        held = [*self._coarse, *self._fine]
+        held = [part for level in self._levels for part in level]
         return held if since_ns is None else [part for part in held if part.end_ns > since_ns]
 
     def _too_much(self) -> bool:
-        oldest = (self._coarse or self._fine)[0]
+        oldest = self.slices()[0]
         return oldest.end_ns < self.end_ns - self._length_ns or self.rows > self._most_rows
