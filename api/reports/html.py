@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from typing import Final
 
-from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from api.reports.drawing import shape_lines
 from api.reports.picture import KINDS, blocks_of, sizes_line, steps_of, unknowns_of
 from api.reports.svg import map_svg, strip_svg
-from api.reports.units import calendar_time, clock_time, human_bytes, human_duration
+from api.reports.templates import template
 from collector.schema import Telemetry
 from patterns.result import Analysis, JobResult
 
@@ -27,14 +25,7 @@ def render_html(analysis: Analysis, telemetry: Telemetry) -> str:
     analysis, telemetry
         The window's result and what was read for it.
     """
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters.update(
-        volume=human_bytes, duration=human_duration, clock=clock_time, calendar=calendar_time
-    )
-    source = files("api.reports").joinpath("page.html.j2").read_text(encoding="utf-8")
-    return environment.from_string(source).render(
+    return template("page.html.j2").render(
         analysis=analysis,
         telemetry=telemetry,
         jobs=[_job(job) for job in analysis.jobs],

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from math import inf
 from statistics import median
 from typing import Final
 
-from patterns.result import Anomaly, Claim, Edge, Group, Iteration, JobResult
+from patterns.result import Claim, Edge, Group, Iteration, JobResult
 
 KINDS: Final = ("dp", "tp", "pp", "cp", "ep")
 _NO_REASON: Final = "no reason given"
@@ -189,19 +192,26 @@ def steps_of(job: JobResult) -> tuple[Step, ...]:
     """Iterations of a job with their length in proportion, and which ones a finding calls slow."""
     lengths = [it.duration_s for it in job.iterations if it.complete]
     usual = median(lengths) if lengths else None
-    slow = [anomaly for anomaly in job.anomalies if anomaly.kind == "slow_iteration"]
+    slow = sorted(
+        (anomaly.start_ns, inf if anomaly.end_ns is None else anomaly.end_ns)
+        for anomaly in job.anomalies
+        if anomaly.kind == "slow_iteration"
+    )
+    starts = [start for start, _ in slow]
+    # The latest end of any that began before.
+    ends = list(accumulate((end for _, end in slow), max, initial=-inf))
     return tuple(
         Step(
             iteration=it,
             relative=it.duration_s / usual if it.complete and usual else None,
-            slow=any(_covers(anomaly, (it.start_ns + it.end_ns) // 2) for anomaly in slow),
+            slow=_middle(it) < ends[bisect_right(starts, _middle(it))],
         )
         for it in job.iterations
     )
 
 
-def _covers(anomaly: Anomaly, time_ns: int) -> bool:
-    return anomaly.start_ns <= time_ns and (anomaly.end_ns is None or time_ns < anomaly.end_ns)
+def _middle(iteration: Iteration) -> int:
+    return (iteration.start_ns + iteration.end_ns) // 2
 
 
 def unknowns_of(job: JobResult) -> tuple[tuple[str, str], ...]:
