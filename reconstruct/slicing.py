@@ -20,6 +20,8 @@ from reconstruct.slices import Slice
 STEPPED_BACK_NS: Final = 10_000_000_000
 # Samples of a clock this far ahead of ours would wait in memory for too long.
 AHEAD_NS: Final = 60_000_000_000
+# The first sample says where time begins, unless its clock is this far behind ours.
+BEHIND_NS: Final = 60_000_000_000
 MOST_WAITING: Final = 1 << 22  # rows: some 500 MB; a backlog that is read at once is larger
 
 
@@ -36,7 +38,8 @@ class Slicer:
     Attributes
     ----------
     late_samples
-        Samples left out: of a slice already closed, too far ahead, or too many at once.
+        Samples left out: of a slice already closed, too far behind or ahead, of a clock that was
+        set back meanwhile, or too many at once.
     """
 
     def __init__(self, slice_ns: int, lateness_ns: int) -> None:
@@ -63,9 +66,8 @@ class Slicer:
         """
         self._exporters = exporters
         self._tell(now_ns)
-        timely = flows.time_ns < now_ns + AHEAD_NS
-        if self._closed_ns is not None:
-            timely &= flows.time_ns >= self._closed_ns
+        since = now_ns - BEHIND_NS if self._closed_ns is None else self._closed_ns
+        timely = (flows.time_ns >= since) & (flows.time_ns < now_ns + AHEAD_NS)
         timely &= np.cumsum(timely) <= MOST_WAITING - self._waiting_rows
         kept = flows if timely.all() else flows.take(timely)
         self.late_samples += len(flows) - len(kept)
@@ -80,19 +82,19 @@ class Slicer:
         tells that the clock stepped back.
         """
         self._tell(now_ns)
-        until = (self._now_ns - self._lateness_ns) // self._slice_ns * self._slice_ns
-        if self._closed_ns is None:
+        until = self._over(self._now_ns)
+        start = self._closed_ns
+        if start is None:
             if not self._waiting:
                 return []
             first = min(int(batch.time_ns.min()) for batch in self._waiting)
-            self._closed_ns = first // self._slice_ns * self._slice_ns
-        if until <= self._closed_ns:
+            start = first // self._slice_ns * self._slice_ns
+        if until <= start:
             return []
         flows = FlowBatch.concat(self._waiting)
         due = flows.time_ns < until
-        rest = flows.take(~due)
-        self._waiting, self._waiting_rows = ([rest] if len(rest) else []), len(rest)
-        slices = self._cut(flows.take(due), self._closed_ns, until)
+        self._keep(flows.take(~due))
+        slices = self._cut(flows.take(due), start, until)
         self._closed_ns = until
         return slices
 
@@ -101,13 +103,28 @@ class Slicer:
         newest = max((int(batch.time_ns.max()) for batch in self._waiting), default=None)
         if newest is None:
             return []
-        return self.close(newest + self._slice_ns + self._lateness_ns)
+        return self.close(max(self._now_ns, newest + self._slice_ns + self._lateness_ns))
+
+    def _over(self, now_ns: int) -> int:
+        """Up to where event time is over by a clock."""
+        return (now_ns - self._lateness_ns) // self._slice_ns * self._slice_ns
 
     def _tell(self, now_ns: int) -> None:
-        if now_ns < self._now_ns - STEPPED_BACK_NS and self._closed_ns is not None:
-            self._closed_ns = (now_ns - self._lateness_ns) // self._slice_ns * self._slice_ns
-            self._now_ns = now_ns
-        self._now_ns = max(self._now_ns, now_ns)
+        if now_ns >= self._now_ns - STEPPED_BACK_NS:
+            self._now_ns = max(self._now_ns, now_ns)
+            return
+        self._now_ns = now_ns
+        if self._closed_ns is not None:
+            self._closed_ns = min(self._closed_ns, self._over(now_ns))
+        # What waits and lies ahead was told by the clock of before: it does not go with what comes.
+        waiting = FlowBatch.concat(self._waiting)
+        kept = waiting.take(waiting.time_ns <= now_ns)
+        self.late_samples += len(waiting) - len(kept)
+        self._keep(kept)
+
+    def _keep(self, waiting: FlowBatch) -> None:
+        """Only these rows wait on."""
+        self._waiting, self._waiting_rows = ([waiting] if len(waiting) else []), len(waiting)
 
     def _cut(self, flows: FlowBatch, start_ns: int, end_ns: int) -> list[Slice]:
         """Slices of rows between two moments; a silence of any length is one slice."""

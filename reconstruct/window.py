@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from reconstruct.merging import merge
@@ -51,6 +52,9 @@ class Window:
         """
         if part.start_ns <= self.end_ns and self.slices():
             self._levels = [[] for _ in range(LEVELS)]
+        if not len(part.bins):  # a silence of any length is one slice
+            start_ns = max(part.start_ns, part.end_ns + 1 - self._length_ns)
+            part = replace(part, start_ns=start_ns)
         self._levels[-1].append(part)
         for longer, level in zip(self._levels[-2::-1], self._levels[:0:-1], strict=True):
             if len(level) >= 2 * MERGED:
