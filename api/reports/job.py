@@ -123,7 +123,8 @@ def job_report(
         anomalies=result.anomalies[: -_ANOMALIES_SHOWN - 1 : -1],
         anomalies_open=sum(anomaly.end_ns is None for anomaly in result.anomalies),
     )
-    return page, document
+    # A name may hold half a surrogate pair, which no encoding takes.
+    return page.encode("utf-8", "replace").decode("utf-8"), document
 
 
 def _since(job: JobResult, first_seen_ns: int | None) -> int | None:

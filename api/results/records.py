@@ -99,3 +99,24 @@ class Tally:
     last: Iteration | None
     anomalies_open: int
     anomalies: int
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """Where one job stands, without what is said of it.
+
+    Attributes
+    ----------
+    id, first_seen_ns, window_end_ns
+        As in its `JobRecord`.
+    status
+        Its document's.
+    iterations
+        As in its `Tally`.
+    """
+
+    id: str
+    status: str
+    first_seen_ns: int
+    window_end_ns: int
+    iterations: int
