@@ -1,7 +1,7 @@
 """The running service, put together: one receiver, two working threads, one HTTP server.
 
 The thread that calls `run` decodes and stores (`Listening`); another analyses slices and sees to
-reports and retention; HTTP answers from the results and from counters.
+retention; one writes reports; HTTP answers from the results and from counters.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from api.errors import ResultsError
 from api.http.app import create_app
 from api.http.server import HttpServer
 from api.logs import Log
+from api.reports.periodic import Reports
 from api.results.database import Results
 from api.service.account import Account, Check, Situation
 from api.service.listening import Listening
@@ -148,14 +149,19 @@ class Service:
         ListenError
             Receiving failed. What came before is stored.
         """
-        analysis = threading.Thread(target=self._analyse, name="analysis")
+        threads = [threading.Thread(target=self._analyse, name="analysis")]
+        if self._settings.reports.every_s > 0:
+            reports = self._reports()
+            threads.append(threading.Thread(target=reports.run, args=[self._ended], name="reports"))
         with self._open:
-            analysis.start()
+            for thread in threads:
+                thread.start()
             try:
                 self._listening.run()
             finally:
                 self._ended.set()
-                analysis.join()
+                for thread in threads:
+                    thread.join()
 
     def stop(self) -> None:
         """Ask `run` to end; a signal handler may call this."""
@@ -220,6 +226,17 @@ class Service:
             headers=tuple(listening.headers.tolist()),
             transports=tuple(listening.transports.tolist()),
             doubts=self._sliding.doubts,
+        )
+
+    def _reports(self) -> Reports:
+        settings = self._settings
+        return Reports(
+            self._results,
+            settings.reports_directory,
+            settings.reports,
+            settings.results.keep_age_s,
+            self.account,
+            self._log,
         )
 
     def _window(self) -> Window:
