@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from starlette.responses import FileResponse
 from starlette.staticfiles import StaticFiles
 
-from api.http import health, jobs, metrics, problems, reports, window
+from api.http import doctor, health, jobs, metrics, problems, reports, window
 from api.http.guard import Guard
 from api.http.openapi import PROBLEMS, Application
 from api.http.sources import Sources
@@ -50,7 +50,7 @@ def create_app(results: Results, view: ServiceView, reports_dir: Path | None) ->
     app.state.sources = Sources(results, view, reports_dir, log)
     app.add_middleware(Guard, log=log)
     problems.install(app)
-    for part in (jobs, window, reports):
+    for part in (jobs, window, reports, doctor):
         app.include_router(part.router, prefix=PREFIX)
     for part in (health, metrics):
         app.include_router(part.router)

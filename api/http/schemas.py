@@ -210,3 +210,20 @@ class CheckState(_Answer):
 class Health(_Answer):
     status: Literal["ok", "failing"]
     checks: list[CheckState]
+
+
+class DoctorFinding(_Answer):
+    """What was found at one step of a sample's way, and what to do about it."""
+
+    step: str
+    state: Literal["ok", "note", "wrong"]
+    text: str
+    advice: str
+
+
+class Doctor(_Answer):
+    """The worst of the findings' states, and jobs that have not ended (null: unknown)."""
+
+    state: Literal["ok", "note", "wrong"]
+    jobs: int | None
+    findings: list[DoctorFinding]

@@ -80,6 +80,8 @@ class Situation:
         HOST:PORT that telemetry is received on.
     allowed
         Networks that may send; empty = all.
+    window_s
+        Length of the window that is analysed.
     lateness_s
         How much later than its time a sample may come.
     hosts
@@ -98,6 +100,7 @@ class Situation:
 
     listen: str
     allowed: tuple[str, ...]
+    window_s: float
     lateness_s: float
     hosts: int
     switches: tuple[tuple[str, str], ...]

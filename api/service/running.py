@@ -219,6 +219,7 @@ class Service:
         return Situation(
             listen=str(replace(listen.udp, port=self._receiver.port)),
             allowed=tuple(map(str, listen.allow)),
+            window_s=self._settings.analysis.window_s,
             lateness_s=self._settings.analysis.lateness_s,
             hosts=len(self._inventory.hosts),
             switches=tuple((switch.name, switch.agent) for switch in self._inventory.switches),

@@ -65,6 +65,7 @@ WELL: Final = (
 SITUATION: Final = Situation(
     listen="[::]:6343",
     allowed=(),
+    window_s=600.0,
     lateness_s=3.0,
     hosts=4,
     switches=(("leaf-1", "10.255.0.1"),),

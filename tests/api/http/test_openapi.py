@@ -20,6 +20,7 @@ PATHS = {
     "/api/v1/exporters": "/api/v1/exporters",
     "/api/v1/result": "/api/v1/result",
     "/api/v1/reports": "/api/v1/reports",
+    "/api/v1/doctor": "/api/v1/doctor",
     "/livez": "/livez",
     "/readyz": "/readyz",
 }
