@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from io import StringIO
 from typing import Final
 
@@ -61,6 +61,19 @@ def render_text(
     colour
         Whether to use ANSI colours.
     """
+    return render_lines(_lines(analysis, telemetry, width), width=width, colour=colour)
+
+
+def render_lines(lines: Iterable[Line], *, width: int, colour: bool) -> str:
+    """Lines and tables as text, without spaces at the ends of lines.
+
+    Parameters
+    ----------
+    width
+        Columns; what is longer is folded.
+    colour
+        Whether to use ANSI colours.
+    """
     page = StringIO()
     console = Console(
         file=page,
@@ -72,18 +85,22 @@ def render_text(
         soft_wrap=False,
         legacy_windows=False,
     )
-    console.print(_window(analysis, telemetry))
-    if not analysis.jobs:
-        console.print()
-        console.print(Text("No training job in this window.", "bold"))
-    for job in analysis.jobs:
-        console.print()
-        for line in _job(job, width):
-            console.print(line)
-    console.print()
-    for line in (*_unassigned(analysis.unassigned), *_telemetry(telemetry)):
+    for line in lines:
         console.print(line)
     return "\n".join(line.rstrip() for line in page.getvalue().split("\n"))
+
+
+def _lines(analysis: Analysis, telemetry: Telemetry, width: int) -> Iterator[Line]:
+    yield _window(analysis, telemetry)
+    if not analysis.jobs:
+        yield Text()
+        yield Text("No training job in this window.", "bold")
+    for job in analysis.jobs:
+        yield Text()
+        yield from job_lines(job, width)
+    yield Text()
+    yield from _unassigned(analysis.unassigned)
+    yield from _telemetry(telemetry)
 
 
 def _window(analysis: Analysis, telemetry: Telemetry) -> Text:
@@ -105,7 +122,8 @@ def _labelled(label: str, *parts: str | Text | tuple[str, str]) -> Table:
     return row
 
 
-def _job(job: JobResult, width: int) -> Iterator[Line]:
+def job_lines(job: JobResult, width: int) -> Iterator[Line]:
+    """The picture of one job, for `render_lines` of the same width."""
     yield Text.assemble(
         (job.id, "bold"),
         f"  {job.status}" + (f", {job.name}" * (job.name is not None)),
