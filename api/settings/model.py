@@ -198,8 +198,9 @@ class Settings(BaseSettings):
 
     @property
     def reports_directory(self) -> Path:
-        """Where reports are written; by default in the store's directory."""
-        return self.reports.directory or self.store.directory / "reports"
+        """Where reports of jobs are written; by default in the store's directory."""
+        # Not "reports": there the store keeps what collectors say of exporters.
+        return self.reports.directory or self.store.directory / "job-reports"
 
     @classmethod
     def settings_customise_sources(

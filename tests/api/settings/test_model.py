@@ -22,7 +22,7 @@ EXAMPLE = REPOSITORY / "deploy" / "ringscope.toml"
 KEYS = [f"{section}.{name}" for section, listed in names().items() for name in listed]
 DERIVED = {
     "results.url": "`results.sqlite` in `store.directory`",
-    "reports.directory": "`reports` in `store.directory`",
+    "reports.directory": "`job-reports` in `store.directory`",
 }
 
 
@@ -88,7 +88,7 @@ def test_defaults_are_those_of_the_parts() -> None:
 def test_what_is_made_of_other_settings() -> None:
     made = settings()
     assert made.results_url == "sqlite:////data/results.sqlite"
-    assert made.reports_directory == Path("/data/reports")
+    assert made.reports_directory == Path("/data/job-reports")
     said = settings(results={"url": "sqlite://"}, reports={"directory": "/r"})
     assert (said.results_url, said.reports_directory) == ("sqlite://", Path("/r"))
 
