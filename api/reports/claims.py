@@ -21,7 +21,7 @@ class Statement:
     Attributes
     ----------
     about
-        What it is about: "job", "sizes", or groups as "dp, 8 rings of 4".
+        What it is about: "job", "sizes", or groups as "dp: 8 × ring of 4".
     says
         The statement.
     confidence, most
@@ -75,14 +75,14 @@ def _of_groups(job: JobResult) -> Iterator[Statement]:
                 claims[name].append(claim)
         rest = sorted(claims.keys() - set(_STATEMENTS))
         for name in (*(name for name in _STATEMENTS if name in claims), *rest):
-            yield _statement(named(block), _says(block, name), claims[name])
+            yield _statement(f"{block.kind}: {named(block)}", _says(block, name), claims[name])
 
 
 def named(block: Block) -> str:
-    """A block in a few words, as "dp: 8 × ring of 4"."""
+    """A block in a few words, as "8 × ring of 4"."""
     count = f"{len(block.groups)} × " * (len(block.groups) > 1)
     algorithm = "group" if block.algorithm == "unknown" else block.algorithm
-    return f"{block.kind}: {count}{algorithm} of {block.size}"
+    return f"{count}{algorithm} of {block.size}"
 
 
 def _says(block: Block, name: str) -> str:

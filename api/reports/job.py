@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from statistics import median, quantiles
 from typing import Any, Final
 
@@ -212,7 +213,10 @@ def _groups(job: JobResult) -> dict[str, Any]:
             )
             for block in blocks
         ],
-        "blocks_named": [(block.kind, named(block)) for block in blocks],
+        "legend": {
+            kind: f"{kind}: {', '.join(map(named, alike))}"
+            for kind, alike in groupby(blocks, lambda block: block.kind)
+        },
     }
 
 

@@ -172,7 +172,8 @@ def host_rows_of(job: JobResult) -> list[tuple[str, ...]]:
             placed.update(row)
     stage_of = {
         host_of.get(member, member): stage
-        for group in job.groups
+        # Of a chain that was seen in part, the first stage is none: the longest has the last word.
+        for group in sorted(job.groups, key=lambda group: len(group.members))
         if group.algorithm == "chain"
         for stage, member in enumerate(group.members)
     }
