@@ -26,6 +26,13 @@ class Format(StrEnum):
     HTML = "html"
 
 
+class ReportFormat(StrEnum):
+    """How a report is written."""
+
+    HTML = "html"
+    JSON = "json"
+
+
 class RowFormat(StrEnum):
     """How the rows of a query are written."""
 
@@ -233,6 +240,28 @@ def serve(
         "analysis.inventory": inventory,
     }
     raise typer.Exit(run(config, overrides))
+
+
+@app.command()
+def report(
+    job: Annotated[str, typer.Argument(metavar="JOB", help="A job, as job-0.")],
+    url: Annotated[str, typer.Option(help="Where the service answers.")] = "http://127.0.0.1:8080",
+    output: Annotated[
+        Path, typer.Option(help="Where to write; - is standard output.", metavar="FILE|-")
+    ] = Path("-"),
+    report_format: Annotated[
+        ReportFormat | None,
+        typer.Option("--format", help="Default: by the suffix of --output; else html."),
+    ] = None,
+) -> None:
+    """Write down all that the running service knows of a job, with every iteration it has.
+
+    The page needs nothing but itself and can be printed. Exit code 0: done. 2: nothing
+    could be done.
+    """
+    from api.cli.report import run
+
+    raise typer.Exit(run(job, url, output, report_format))
 
 
 @app.command("check-config")

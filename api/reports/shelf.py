@@ -59,7 +59,10 @@ class Shelf:
         for left in folder.iterdir():
             if _PARTIAL.fullmatch(left.name):  # of a write that was cut short
                 left.unlink()
-        texts = {"json": json.dumps(document, allow_nan=False, separators=(",", ":")) + "\n", "html": page}
+        texts = {
+            "json": json.dumps(document, allow_nan=False, separators=(",", ":")) + "\n",
+            "html": page,
+        }
         partial = {form: folder / f".{name}.{form}.part" for form in texts}
         try:
             for form, text in texts.items():
