@@ -25,7 +25,7 @@ from collector.schema import (
 )
 from reconstruct.acknowledgements import PSN_BITS, find_acks
 from reconstruct.bins import BIN_NS, MESSAGE_CLASSES, Endpoints, ProgressBins, Verb
-from reconstruct.hashing import mix
+from reconstruct.hashing import mix, stream_keys
 from reconstruct.slices import Slice, StreamKind, Streams
 from reconstruct.unwrap import fell_behind, unwrap
 
@@ -66,7 +66,9 @@ def bin_slice(
         np.array([_exporter_key(e) for e in exporters], np.uint64)[flows.exporter[rows]],
         flows.direction[rows],
     )
-    _, first, inverse = np.unique(mix(connection, point), return_index=True, return_inverse=True)
+    _, first, inverse = np.unique(
+        stream_keys(connection, point), return_index=True, return_inverse=True
+    )
     stream = inverse.astype(np.int32)
     order = np.lexsort((flows.time_ns[rows], stream))
     streams = _streams(flows, src, dst, kind, rows, stream, first, connection, point)

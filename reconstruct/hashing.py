@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
+
+_POINT_BITS: Final = (
+    16  # 48 are left for connections: of a million, some two would be taken for one
+)
 
 
 def mix(*columns: NDArray[np.unsignedinteger]) -> NDArray[np.uint64]:
@@ -15,3 +21,15 @@ def mix(*columns: NDArray[np.unsignedinteger]) -> NDArray[np.uint64]:
         out = (out ^ (out >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         out ^= out >> np.uint64(31)
     return out
+
+
+def stream_keys(connection: NDArray[np.uint64], point: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Keys of streams that sort as their connections' keys do.
+
+    Parameters
+    ----------
+    connection, point : uint64[n]
+        Hashes; a connection has few points.
+    """
+    low = np.uint64((1 << _POINT_BITS) - 1)
+    return np.asarray((connection & ~low) | (point & low))

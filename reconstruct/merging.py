@@ -14,20 +14,24 @@ from collector.schema import I32, I64, U64, Transport
 from reconstruct.acknowledgements import PSN_BITS
 from reconstruct.binning import REORDER_BYTES, REORDER_PKTS
 from reconstruct.bins import Endpoints, ProgressBins
-from reconstruct.hashing import mix
+from reconstruct.hashing import stream_keys
 from reconstruct.slices import Acks, Slice, Streams
 from reconstruct.unwrap import BEHIND_SHARE
 
-Pick = Callable[[Endpoints, I32, I32], NDArray[np.bool_]]
-"""Which of some pairs of endpoints are wanted, by their ids in a table; bool[n]."""
+Pick = Callable[[Slice], tuple[NDArray[np.intp], NDArray[np.intp]]]
+"""Which streams and which acknowledgements of a slice are wanted, as ascending rows."""
 
 
 def between(keys: U64) -> Pick:
     """Wants what runs between two endpoints of these keys."""
 
-    def pick(endpoints: Endpoints, src: I32, dst: I32) -> NDArray[np.bool_]:
-        inside = np.isin(endpoints.key, keys)
-        return np.asarray(inside[src] & inside[dst])
+    def pick(part: Slice) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        inside = np.isin(part.endpoints.key, keys)
+        streams, acks = part.streams, part.acks
+        return (
+            np.flatnonzero(inside[streams.src] & inside[streams.dst]),
+            np.flatnonzero(inside[acks.src] & inside[acks.dst]),
+        )
 
     return pick
 
@@ -39,12 +43,28 @@ def outside(sets: Sequence[U64]) -> Pick:
     order = np.argsort(keys)
     keys, owner = keys[order], owner[order]
 
-    def pick(endpoints: Endpoints, src: I32, dst: I32) -> NDArray[np.bool_]:
-        if not len(keys):
-            return np.ones(len(src), np.bool_)
-        at = np.minimum(np.searchsorted(keys, endpoints.key), len(keys) - 1)
-        held = np.where(keys[at] == endpoints.key, owner[at], -1)
-        return np.asarray((held[src] < 0) | (held[src] != held[dst]))
+    def pick(part: Slice) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        held = np.full(len(part.endpoints), -1)
+        if len(keys):
+            at = np.minimum(np.searchsorted(keys, part.endpoints.key), len(keys) - 1)
+            held = np.where(keys[at] == part.endpoints.key, owner[at], -1)
+        wanted = [
+            np.flatnonzero((held[of.src] < 0) | (held[of.src] != held[of.dst]))
+            for of in (part.streams, part.acks)
+        ]
+        return wanted[0], wanted[1]
+
+    return pick
+
+
+def those(connections: U64) -> Pick:
+    """Wants the connections of these keys, and no acknowledgements."""
+    keys = np.unique(connections)
+
+    def pick(part: Slice) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        first = np.searchsorted(part.streams.connection, keys)
+        last = np.searchsorted(part.streams.connection, keys, "right")
+        return _ranges(first, last), np.zeros(0, np.intp)
 
     return pick
 
@@ -69,9 +89,8 @@ def merge(slices: Sequence[Slice], pick: Pick | None = None) -> Slice:
         return parts[0]
     endpoints, number = _endpoints(parts)
     pieces = _streams(parts, number)
-    _, first, inverse = np.unique(
-        mix(pieces.connection, pieces.point), return_index=True, return_inverse=True
-    )
+    keys = stream_keys(pieces.connection, pieces.point)
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     stream = inverse.astype(np.int32)
     streams = _summed(pieces, stream, first)
     piece, section, bins = _bins(parts)
@@ -95,13 +114,10 @@ def merge(slices: Sequence[Slice], pick: Pick | None = None) -> Slice:
 
 def _restricted(part: Slice, pick: Pick) -> Slice:
     """A slice with only the streams and acknowledgements that are wanted, and their endpoints."""
-    streams, bins, acks = part.streams, part.bins, part.acks
-    wanted = np.flatnonzero(pick(part.endpoints, streams.src, streams.dst))
-    starts = np.searchsorted(bins.connection, wanted)
-    lengths = np.searchsorted(bins.connection, wanted, "right") - starts
-    rows = np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
-    streams = streams.take(wanted)
-    acks = acks.take(pick(part.endpoints, acks.src, acks.dst))
+    wanted, wanted_acks = pick(part)
+    starts = np.searchsorted(part.bins.connection, wanted)
+    ends = np.searchsorted(part.bins.connection, wanted, "right")
+    streams, acks = part.streams.take(wanted), part.acks.take(wanted_acks)
     used = np.zeros(len(part.endpoints), np.bool_)
     for ids in (streams.src, streams.dst, acks.src, acks.dst):
         used[ids] = True
@@ -111,10 +127,18 @@ def _restricted(part: Slice, pick: Pick) -> Slice:
         endpoints=part.endpoints.take(np.flatnonzero(used)),
         streams=replace(streams, src=number[streams.src], dst=number[streams.dst]),
         bins=replace(
-            bins.take(rows),
-            connection=np.repeat(np.arange(len(wanted), dtype=np.int32), lengths),
+            part.bins.take(_ranges(starts, ends)),
+            connection=np.repeat(np.arange(len(wanted), dtype=np.int32), ends - starts),
         ),
         acks=replace(acks, src=number[acks.src], dst=number[acks.dst]),
+    )
+
+
+def _ranges(first: NDArray[np.intp], last: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The numbers from each first up to, and without, its last, one after the other."""
+    lengths = last - first
+    return np.asarray(
+        np.repeat(first - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum()), np.intp
     )
 
 

@@ -23,7 +23,7 @@ class Streams:
     Parameters
     ----------
     connection : uint64[s]
-        Key of the connection: a hash of its ends, its kind and its queue pair or ports.
+        Key of the connection: a hash of its ends, its kind and its queue pair or ports. Ascending.
     point : uint64[s]
         Key of the observation point: a hash of exporter and direction.
     src, dst : int32[s]

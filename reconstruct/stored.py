@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from reconstruct.binning import endpoint_table
 from reconstruct.bins import CLASS_NAMES, ProgressBins
-from reconstruct.hashing import mix
+from reconstruct.hashing import mix, stream_keys
 from reconstruct.slices import Acks, Slice, Streams
 
 KIND: Final = "bins"
@@ -118,11 +118,8 @@ def _values(column: pa.ChunkedArray) -> NDArray[Any]:
 def _slice(columns: dict[str, NDArray[Any]]) -> Slice:
     """One slice from its rows."""
     c = columns
-    _, first, inverse = np.unique(
-        mix(c["connection"], c["point"]),
-        return_index=True,
-        return_inverse=True,
-    )
+    keys = stream_keys(c["connection"], c["point"])
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     stream = inverse.astype(np.int32)
     order = np.lexsort((c["first_time"], stream))
     count = len(first)
