@@ -66,7 +66,7 @@ QUERIES: Final = list(queries("prometheus"))
 
 
 class History:
-    """Nine scrapes of a service in a VictoriaMetrics; one job of it goes idle on the way."""
+    """Nine scrapes of a service in a VictoriaMetrics; one job of it idles now and then."""
 
     def __init__(self, victoria: Victoria, service: Service) -> None:
         self.victoria = victoria
@@ -75,7 +75,7 @@ class History:
         made.fill(service.results)
         for scrape in range(SCRAPES):
             service.view.now = made.account(scrape)
-            made.save(service.results, "training" if scrape < 5 else "idle", 3 + scrape)
+            made.save(service.results, "training" if scrape % 2 else "idle", 3 + scrape)
             time_s = self.start_s + scrape * made.EVERY_S
             # `up` is the scraper's own, not of the page.
             victoria.take(service.ask("/metrics").text + "up 1\n", time_s, SCRAPED)
@@ -113,7 +113,7 @@ def test_gives_the_right_series(history: History, query: Query) -> None:
             for series in history.victoria.instant(expression, history.end_s)
         ]
     else:
-        # Over the time in which a job's status changes, from where a rate has its samples.
+        # From where a rate has its samples.
         points = history.victoria.range(
             expression, history.start_s + 4 * made.EVERY_S, history.end_s, made.EVERY_S
         )
