@@ -197,7 +197,12 @@ def _reason(error: BaseException) -> str:
 
 def _parsed(body: bytes) -> Document | None:
     try:
-        document = json.loads(body)
+        document = json.loads(body, parse_constant=_no_number)
     except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
+
+
+def _no_number(name: str) -> None:
+    """Refuse NaN and infinities, which are no JSON."""
+    raise ValueError(name)

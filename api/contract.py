@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from api.errors import ContractViolation
-from collector.keys import KeyTable
 from collector.schema import ABSENT_U8, ABSENT_U32, ExporterHealth, FlowBatch, Telemetry
 from patterns.result import (
     Algorithm,
@@ -170,6 +169,8 @@ def exporter_document(exporter: ExporterHealth) -> Document:
 
 
 def _roce(flows: FlowBatch) -> Document:
+    from collector.keys import KeyTable  # brings compiled kernels, which who only reads needs not
+
     codes = np.bincount(flows.opcode[flows.opcode != ABSENT_U8], minlength=ABSENT_U8)
     has_qp = flows.dest_qp != ABSENT_U32
     tenant_and_qp = (flows.vni[has_qp].astype(np.uint64) << np.uint64(32)) | flows.dest_qp[has_qp]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -33,12 +33,29 @@ class ReportFormat(StrEnum):
     JSON = "json"
 
 
+class Status(StrEnum):
+    """What a job does."""
+
+    TRAINING = "training"
+    IDLE = "idle"
+    HUNG = "hung"
+    ENDED = "ended"
+
+
 class RowFormat(StrEnum):
     """How the rows of a query are written."""
 
     TABLE = "table"
     JSON = "json"
     CSV = "csv"
+
+
+SERVICE: Final = "http://127.0.0.1:8080"
+Url = Annotated[
+    str,
+    typer.Option("--url", envvar="RINGSCOPE_URL", help="Where the service answers.", metavar="URL"),
+]
+Json = Annotated[bool, typer.Option("--json", help="What the REST interface answers.")]
 
 
 def _print_version(wanted: bool) -> None:
@@ -168,6 +185,37 @@ def replay(
 
 
 @app.command()
+def demo(
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="Holds capture.pcap, inventory.toml and truth.json."),
+    ],
+    speed: Annotated[
+        float,
+        typer.Option(help="Above 1 faster; other than 1 needs exporter timestamps (0:1043)."),
+    ] = 1.0,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="TCP port of the page; 0 is any that is free.")
+    ] = 0,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Go on serving at the end, until Ctrl-C.")
+    ] = False,
+) -> None:
+    """Replay a labelled capture into a service of its own, and show the truth beside it.
+
+    The service listens on this machine alone and keeps nothing.
+
+    Exit code 0: truth and result agree. 1: they differ. 2: there was nothing to compare.
+    """
+    from api.cli.kernels import find_place
+
+    find_place()
+    from api.cli.demo import run
+
+    raise typer.Exit(run(folder, speed, port, keep=keep))
+
+
+@app.command()
 def query(
     sql: Annotated[
         str,
@@ -283,3 +331,90 @@ def check_config(
     from api.cli.check_config import run
 
     raise typer.Exit(run(file, as_json=as_json))
+
+
+@app.command()
+def jobs(
+    status: Annotated[Status | None, typer.Option(help="Only jobs that do this.")] = None,
+    as_json: Json = False,
+    url: Url = SERVICE,
+) -> None:
+    """List the jobs that the running service tells of, in the order of their beginning.
+
+    "?" is what is not known; in brackets stands how sure a statement is, from 0 to 1.
+
+    Exit code 0: done. 2: the service does not answer.
+    """
+    from api.cli.jobs import run
+
+    raise typer.Exit(run(url, None if status is None else status.value, as_json=as_json))
+
+
+@app.command()
+def job(
+    job_id: Annotated[str, typer.Argument(metavar="ID", help="A job, as job-0.")],
+    as_json: Json = False,
+    url: Url = SERVICE,
+) -> None:
+    """Show a job of the running service: sizes, groups, iterations, and what is wrong.
+
+    Exit code 0: done. 2: there is no such job, or the service does not answer.
+    """
+    from api.cli.job import run
+
+    raise typer.Exit(run(job_id, url, as_json=as_json))
+
+
+@app.command()
+def anomalies(
+    of_job: Annotated[
+        str | None, typer.Option("--job", help="Only those of this job.", metavar="ID")
+    ] = None,
+    open_only: Annotated[bool, typer.Option("--open", help="Only what has not ended.")] = False,
+    as_json: Json = False,
+    url: Url = SERVICE,
+) -> None:
+    """List what is wrong with the jobs of the running service, newest first.
+
+    Exit code 0: done. 2: there is no such job, or the service does not answer.
+    """
+    from api.cli.anomalies import run
+
+    raise typer.Exit(run(url, of_job, open_only=open_only, as_json=as_json))
+
+
+@app.command()
+def exporters(as_json: Json = False, url: Url = SERVICE) -> None:
+    """List who sends telemetry to the running service, how much, and what was lost.
+
+    Exit code 0: done. 2: the service does not answer.
+    """
+    from api.cli.exporters import run
+
+    raise typer.Exit(run(url, as_json=as_json))
+
+
+@app.command()
+def top(url: Url = SERVICE) -> None:
+    """Watch the jobs of the running service and their newest iterations, until q is typed.
+
+    Asks every two seconds. Not on a terminal: once.
+
+    Exit code 0: done. 2: the service does not answer.
+    """
+    from api.cli.top import run
+
+    raise typer.Exit(run(url))
+
+
+@app.command()
+def doctor(as_json: Json = False, url: Url = SERVICE) -> None:
+    """Say why the running service tells of no job yet, and what would help.
+
+    Goes the way of a sample: from the switches to a job.
+
+    Exit code 0: done. 1: something is wrong. 2: the service does not answer.
+    """
+    from api.cli.doctor import run
+
+    raise typer.Exit(run(url, as_json=as_json))

@@ -14,7 +14,6 @@ from api.reports.drawing import shape_lines
 from api.reports.picture import (
     KINDS,
     Block,
-    Step,
     blocks_of,
     natural,
     sizes_line,
@@ -221,17 +220,18 @@ def _strip(job: JobResult, width: int) -> Iterator[Line]:
     columns = max(width - _LABEL, 1)
     for start in range(0, len(steps), columns):
         row = steps[start : start + columns]
-        bars = [(_bar(step), "bold red" if step.slow else "green") for step in row]
+        bars = [(bar(step.relative), "bold red" if step.slow else "green") for step in row]
         yield _labelled(f"{row[0].iteration.index:>{_LABEL - 2}}", *bars)
         if any(step.slow for step in row):
             marks = "".join("▲" if step.slow else " " for step in row)
             yield _labelled("", (marks, "red"))
 
 
-def _bar(step: Step) -> str:
-    if step.relative is None:
+def bar(relative: float | None) -> str:
+    """An iteration by its length over the usual one, as one character; None: it was cut."""
+    if relative is None:
         return _CUT
-    height = (step.relative - _LOWEST) / (_HIGHEST - _LOWEST)
+    height = (relative - _LOWEST) / (_HIGHEST - _LOWEST)
     return _BARS[min(max(int(height * len(_BARS)), 0), len(_BARS) - 1)]
 
 

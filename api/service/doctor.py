@@ -157,7 +157,8 @@ def _decoding(account: Account, situation: Situation) -> _Step:
         Finding(
             "decoding",
             "wrong" if much else "note",
-            f"{'nothing' if closed else 'not everything'} can be read: {_listed(reasons)}",
+            f"{'nothing' if closed else 'not everything'} can be read: "
+            + (_listed(reasons) or f"{account.decode_errors:,} errors"),
             "only sFlow version 5 is understood" if closed else "",
         ),
         closed,

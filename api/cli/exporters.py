@@ -1,0 +1,113 @@
+"""`ringscope exporters`: who sends telemetry, how much, and what was lost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from rich.text import Text
+
+from api.cli.cells import UNKNOWN
+from api.cli.exit import DONE, exit_code_of
+from api.cli.page import answers_of, clean, show, show_json, table
+from api.client import Client, Document
+from api.reports.picture import natural
+from api.reports.reading import read_time
+from api.reports.text import Line
+from api.reports.units import human_span
+
+# Members of the service's counters that are losses, and what they are called.
+LOSSES: Final = (
+    ("kernel_drops", "datagrams lost in the kernel"),
+    ("backlog_drops", "before the decoder"),
+    ("refused_datagrams", "refused"),
+    ("decode_errors", "not readable"),
+    ("late_samples", "samples late"),
+    ("rows_lost", "not stored"),
+)
+
+
+def run(url: str, *, as_json: bool) -> int:
+    """List exporters.
+
+    Parameters
+    ----------
+    url
+        Of the service.
+    as_json
+        The answer of REST.
+
+    Returns
+    -------
+    int
+        The exit code: DONE, or NOTHING_DONE where the service does not answer.
+    """
+
+    def work() -> int:
+        client = Client(url)
+        answer = client.ask("/exporters", ("service",))
+        if as_json:
+            show_json(answer)
+            return DONE
+        with answers_of(client):
+            lines = list(page_lines(clean(answer["service"]), time.time_ns()))
+        show(lines)
+        return DONE
+
+    return exit_code_of(work)
+
+
+def page_lines(service: Document, now_ns: int) -> Iterator[Line]:
+    """The counters of the service, and its exporters, a row each.
+
+    Parameters
+    ----------
+    service
+        As REST gives it.
+    now_ns
+        The time, ns since the epoch.
+    """
+    up = human_span((now_ns - read_time(service["started_at"])) / 1e9)
+    yield Text(
+        f"{service['flow_samples']:,} flow and {service['counter_samples']:,} counter samples in"
+        f" {service['datagrams']:,} datagrams since the start {up} ago"
+    )
+    yield loss_line(service)
+    if not service["exporters"]:
+        yield Text("no exporter: ringscope doctor says how to point a switch here")
+        return
+    yield Text()
+    rows = table(
+        *("exporter", "state", "rate", "time by", "datagrams", "flow samples"),
+        *("counter samples", "lost", "errors"),
+    )
+    for exporter in sorted(service["exporters"], key=lambda e: natural(e["agent"])):
+        rates = sorted(exporter["sampling_rates"])
+        rows.add_row(
+            Text(f"{exporter['agent']}/{exporter['sub_agent']}"),
+            Text(exporter["state"], "green" if exporter["state"] == "ok" else "yellow"),
+            Text(", ".join(f"1:{rate:,}" for rate in rates) or UNKNOWN),
+            Text(exporter["time_basis"] if exporter["flow_samples"] else UNKNOWN),
+            Text(f"{exporter['datagrams']:,}"),
+            Text(f"{exporter['flow_samples']:,}"),
+            Text(f"{exporter['counter_samples']:,}"),
+            Text(f"{exporter['lost_datagrams']:,}", "yellow" * bool(exporter["lost_datagrams"])),
+            Text(f"{exporter['decode_errors']:,}", "yellow" * bool(exporter["decode_errors"])),
+        )
+    yield rows
+
+
+def loss_line(service: Document) -> Text:
+    """All that was lost since the start, in one line.
+
+    Parameters
+    ----------
+    service
+        As REST gives it.
+    """
+    before = sum(exporter["lost_datagrams"] for exporter in service["exporters"])
+    lost = [(before, "datagrams lost before arrival")]
+    lost += [(service[member], name) for member, name in LOSSES]
+    said = [f"{count:,} {name}" for count, name in lost if count]
+    return Text(", ".join(said), "yellow") if said else Text("nothing lost", "green")
