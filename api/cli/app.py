@@ -293,7 +293,7 @@ def serve(
 @app.command()
 def report(
     job: Annotated[str, typer.Argument(metavar="JOB", help="A job, as job-0.")],
-    url: Annotated[str, typer.Option(help="Where the service answers.")] = "http://127.0.0.1:8080",
+    url: Url = SERVICE,
     output: Annotated[
         Path, typer.Option(help="Where to write; - is standard output.", metavar="FILE|-")
     ] = Path("-"),
