@@ -43,7 +43,7 @@ class Reports:
     directory
         Where to.
     settings
-        With `every_s` above 0.
+        With an `every_s` of 0 nothing is ever written or removed.
     keep_age_s
         Reports of a job that the results have forgotten go at this age.
     account
@@ -77,8 +77,8 @@ class Reports:
         self._forget_at_s = clock()
 
     def run(self, ended: threading.Event) -> None:
-        """Write what is due until `ended` is set."""
-        while not ended.wait(LOOK_S):
+        """Write what is due until `ended` is set; come back at once if nothing ever is."""
+        while self._every_ns and not ended.wait(LOOK_S):
             self.write_due(ended.wait)
 
     def write_due(self, pause: Callable[[float], bool] = lambda _: False) -> None:
@@ -100,7 +100,7 @@ class Reports:
 
     def _due(self) -> Iterator[str]:
         """Jobs whose reports are due."""
-        window = self._results.window()
+        window = self._results.window() if self._every_ns else None
         if window is None:
             return
         lives = [life for life in self._results.lives() if self._shelf.takes(life.id)]

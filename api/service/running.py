@@ -149,10 +149,10 @@ class Service:
         ListenError
             Receiving failed. What came before is stored.
         """
-        threads = [threading.Thread(target=self._analyse, name="analysis")]
-        if self._settings.reports.every_s > 0:
-            reports = self._reports()
-            threads.append(threading.Thread(target=reports.run, args=[self._ended], name="reports"))
+        threads = (
+            threading.Thread(target=self._analyse, name="analysis"),
+            threading.Thread(target=self._reports().run, args=[self._ended], name="reports"),
+        )
         with self._open:
             for thread in threads:
                 thread.start()

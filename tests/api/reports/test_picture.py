@@ -11,7 +11,7 @@ from api.reports.picture import (
     steps_of,
     unknowns_of,
 )
-from patterns.result import Claim
+from patterns.result import Claim, Rank
 from tests.api import made
 
 
@@ -114,3 +114,21 @@ def test_candidates_leave_out_sizes_of_one() -> None:
 def test_natural_order_counts() -> None:
     names = ["10.0.0.10", "10.0.0.9", "gpu-2", "gpu-10"]
     assert sorted(names, key=natural) == ["10.0.0.9", "10.0.0.10", "gpu-2", "gpu-10"]
+
+
+def test_a_chain_seen_in_part_does_not_move_its_hosts() -> None:
+    ranks = tuple(
+        Rank(made.address(h, rail), f"h{h}", {}, None, {}) for h in range(12) for rail in range(2)
+    )
+    groups = (
+        *(made.ring_group([*range(first, first + 4)], 0) for first in (8, 4, 0)),
+        *(made.chain_group([h, h + 4, h + 8], 0) for h in range(4)),
+        made.chain_group([5, 9], 1),
+    )
+    hosts = tuple(f"h{h}" for h in range(12))
+    rows = host_rows_of(made.job(hosts=hosts, ranks=ranks, groups=groups))
+    assert rows == [
+        ("h0", "h1", "h2", "h3"),
+        ("h4", "h5", "h6", "h7"),
+        ("h8", "h9", "h10", "h11"),
+    ]

@@ -2,7 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from api.reports.units import clock_time, human_bytes, human_duration
+from api.reports.units import (
+    clock_time,
+    human_bytes,
+    human_duration,
+    human_share,
+    human_span,
+)
 
 
 @pytest.mark.parametrize(
@@ -31,3 +37,28 @@ def test_duration(seconds: float | None, text: str) -> None:
 
 def test_clock_keeps_milliseconds() -> None:
     assert clock_time(1_796_041_140_049_999_999) == "12:19:00.049"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-3, "0 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min"),
+        (3_599, "59 min 59 s"),
+        (3_600, "1 h"),
+        (7_384, "2 h 3 min"),
+        (90_061, "1 d 1 h"),
+        (86_461, "1 d"),
+    ],
+)
+def test_span(seconds: float, text: str) -> None:
+    assert human_span(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0, "0 %"), (5e-5, "under 0.01 %"), (0.000183, "0.018 %"), (0.0184, "1.8 %"), (0.25, "25 %")],
+)
+def test_share(share: float, text: str) -> None:
+    assert human_share(share) == text

@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from api.results.database import Results
-from api.results.records import Tally
+from api.results.records import Life, Tally
 from tests.api.made import SECOND_NS, START_NS
 from tests.api.results.made import anomaly, iterations, record, update, window
 
@@ -15,6 +15,21 @@ def test_jobs_come_by_first_seen_then_id(results: Results) -> None:
     seen = [("job-10", 5), ("job-9", 5), ("job-b", 0), ("job-B", 5), ("job-2", 9)]
     results.save(None, [update(record(name, first_s=first)) for name, first in seen])
     assert [job.id for job in results.jobs()] == ["job-b", "job-10", "job-9", "job-B", "job-2"]
+
+
+def test_lives_say_where_jobs_stand(results: Results) -> None:
+    assert results.lives() == []
+    results.save(
+        None,
+        [
+            update(record(first_s=3), iterations(range(4)), iterations([4], final=False)),
+            update(record("job-1", status="ended", last_s=60)),
+        ],
+    )
+    assert sorted(results.lives(), key=lambda life: life.id) == [
+        Life("job-0", "training", START_NS + 3 * SECOND_NS, START_NS + 600 * SECOND_NS, 4),
+        Life("job-1", "ended", START_NS, START_NS + 60 * SECOND_NS, 0),
+    ]
 
 
 def test_what_is_not_there_is_none_or_empty(results: Results) -> None:
