@@ -25,7 +25,7 @@ class Beat:
     Parameters
     ----------
     connections : uint64[c]
-        Keys of the connections that keep its cycle.
+        Keys of the connections that mark its cycle: some of many.
     reducers : tuple of uint64[r]
         Keys of those of each data-parallel group; none: turns of the cycle are all there is.
     may_shard : bool
@@ -35,7 +35,8 @@ class Beat:
         Of an iteration.
     known_ns : int
         How well the samples' times are known; 0 where they are good.
-    samples_per_turn : int
+    samples_per_turn, marks_per_turn : int
+        Of all its connections, and of those that mark.
     """
 
     connections: U64
@@ -45,6 +46,7 @@ class Beat:
     volume_bytes: float
     known_ns: int
     samples_per_turn: int
+    marks_per_turn: int
 
 
 def find_ends(progress: Progress, beat: Beat) -> NDArray[np.int64]:
@@ -53,7 +55,7 @@ def find_ends(progress: Progress, beat: Beat) -> NDArray[np.int64]:
     Parameters
     ----------
     progress : Progress
-        Some periods of the job, and nothing of others.
+        Some periods of `Beat.connections`, and nothing else.
     beat : Beat
 
     Returns
@@ -63,8 +65,7 @@ def find_ends(progress: Progress, beat: Beat) -> NDArray[np.int64]:
     """
     bins = progress.bins
     keys = progress.connections.key
-    inside = np.isin(keys, beat.connections)
-    rows, time, _ = timed(bins, np.flatnonzero(inside[bins.connection]))
+    rows, time, _ = timed(bins, np.arange(len(bins)))
     order = np.argsort(time, kind="stable")
     weight = bins.samples[rows[order]].astype(np.float64)
     turns = follow_cycle(time[order], weight, beat.period_s)

@@ -120,8 +120,10 @@ def _line(
         return None
     before_seq = bins.last_seq[rows[after[seen] - 1]]
     after_seq = bins.first_seq[rows[after[seen]]]
-    volume, start = np.polyfit(np.flatnonzero(seen), (before_seq + after_seq) / 2, 1)
-    return (float(start), float(volume)) if volume > 0 else None
+    turn, position = np.flatnonzero(seen), (before_seq + after_seq) / 2
+    middle, mean = turn.mean(), position.mean()
+    volume = float(((turn - middle) * (position - mean)).sum() / ((turn - middle) ** 2).sum())
+    return (float(mean - volume * middle), volume) if volume > 0 else None
 
 
 def has_reached(clock: VolumeClock, share: float, turn: int) -> bool:

@@ -25,6 +25,8 @@ from reconstruct.volumes import Volumes
 
 FULL: Final = 0.9  # of the path MTU: a data packet, not the few bytes of a marker
 FIRM_RHYTHM: Final = 0.5  # split-half reliability from which rails of a job find each other
+MARKS_PER_TURN: Final = 1_500  # samples of a turn that place its end as well as more would
+FEWEST_MARKS: Final = 2  # connections of a group, however well one of them is sampled
 EXPLAINED: Final = 0.5  # of a candidate's bytes must lie in groups, or its rhythm is no job
 
 
@@ -118,18 +120,31 @@ def _beat(
     progress: Progress, candidate: Candidate, flows: Flows, found: list[Found], volume: float
 ) -> Beat:
     """What places the iterations of this job in other windows."""
-    keys = progress.connections.key
+    keys = progress.connections.key[flows.connection]
     reducers = [f for f in found if f.role.kind == "dp"]
     lengths = np.diff(candidate.turns_ns)
+    turns = max(len(lengths), 1)
+    groups = [f.rows for f in reducers] or [np.arange(len(flows))]
+    enough = turns * MARKS_PER_TURN / len(groups)
+    marking = [_most_sampled(flows, rows, enough) for rows in groups]
+    marks = np.concatenate(marking)
     return Beat(
-        connections=keys[candidate.connections],
-        reducers=tuple(keys[flows.connection[f.rows]] for f in reducers),
+        connections=keys[marks],
+        reducers=tuple(keys[rows] for rows in marking) if reducers else (),
         may_shard=any(f.role.algorithm == "ring" for f in reducers),
         period_s=float(np.median(lengths)) / 1e9,
         volume_bytes=volume,
         known_ns=candidate.known_ns,
-        samples_per_turn=int(flows.samples.sum()) // max(len(lengths), 1),
+        samples_per_turn=int(flows.samples.sum()) // turns,
+        marks_per_turn=int(flows.samples[marks].sum()) // turns,
     )
+
+
+def _most_sampled(flows: Flows, rows: NDArray[np.integer], enough: float) -> NDArray[np.integer]:
+    """The best sampled of some connections, as many as together have enough samples."""
+    rows = rows[np.argsort(-flows.samples[rows], kind="stable")]
+    before = np.cumsum(flows.samples[rows]) - flows.samples[rows]
+    return np.asarray(rows[(before < enough) | (np.arange(len(rows)) < FEWEST_MARKS)])
 
 
 def _is_job(flows: Flows, found: list[Found]) -> bool:
