@@ -16,7 +16,9 @@ from patterns.result import Iteration
 
 SHORTEST: Final = 0.5  # of the period: an end that follows the last one sooner is that one again
 SAME_PHASE: Final = 0.1  # of the period: ends read further away are of another phase of the turn
+DRAWN: Final = 0.01  # of the period: by so much may one reading draw that phase its way
 KEPT: Final = 200  # iterations that a state remembers: a median and its spread need no more
+DIRECTION: Final = 2j * np.pi  # times a share of a turn: the exponent of a moment on the circle
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +29,12 @@ class Numbering:
     ----------
     iterations : tuple of Iteration
         The newest final ones, at most `KEPT`.
+    anew : bool
+        Whether the next one ends at another moment of the turn than they do.
     """
 
     iterations: tuple[Iteration, ...] = ()
+    anew: bool = False
 
     @property
     def next_index(self) -> int:
@@ -48,7 +53,7 @@ class Settled:
     ----------
     numbering : Numbering
     final : tuple of Iteration
-        Iterations that are final from now on.
+        Iterations that are final from now on, at most `KEPT`: the others are with the next reading.
     provisional : tuple of Iteration
         What follows them in the window: ends that may still move, and the iteration under way.
     """
@@ -86,9 +91,12 @@ def settle(
         Count from now on at the moment of the turn that these ends are of. The one iteration
         that spans the change is no step of the job, and not complete.
     """
-    shift_ns = phase_shift(numbering, ends_ns, period_s)
-    moved = not anew and abs(shift_ns) > SAME_PHASE * period_s * 1e9
-    ends = ends_ns - int(shift_ns) if moved else ends_ns
+    anew = anew or numbering.anew
+    shift_ns = 0.0 if anew else phase_shift(numbering, ends_ns, period_s)
+    if abs(shift_ns) <= SAME_PHASE * period_s * 1e9:
+        most_ns = DRAWN * period_s * 1e9
+        shift_ns -= min(max(shift_ns, -most_ns), most_ns)
+    ends = ends_ns - int(shift_ns)
     shortest_ns = SHORTEST * period_s * 1e9
     last = numbering.last_end_ns
     begin = window_ns[0] if last is None else last
@@ -100,14 +108,15 @@ def settle(
     for end in ends.tolist():
         if end <= begin or (last is not None and end - begin < shortest_ns):
             continue
-        settled = end <= horizon_ns
+        settled = end <= horizon_ns and len(final) < KEPT
         made = Iteration(index, begin, end, volume_bytes if whole else None, whole, settled)
         (final if settled else provisional).append(made)
         begin, last, whole, index = end, end, True, index + 1
     if begin < window_ns[1] and (final or provisional or numbering.iterations):
         provisional.append(Iteration(index, begin, window_ns[1], None, False, False))
     kept = (*numbering.iterations, *final)[-KEPT:]
-    return Settled(Numbering(kept), tuple(final), tuple(provisional))
+    still = anew and bool(numbering.iterations) and not final
+    return Settled(Numbering(kept, still), tuple(final), tuple(provisional))
 
 
 def finish(numbering: Numbering, end_ns: int) -> tuple[Numbering, Iteration | None]:
@@ -130,10 +139,15 @@ def phase_shift(numbering: Numbering, ends_ns: NDArray[np.int64], period_s: floa
 
     With more samples, another pause of the turn may come to look like its end; iterations that
     were counted from one are counted from it on. 0 where no end lies among the numbered ones.
+
+    Notes
+    -----
+    The median around the mean direction, as moments of a turn lie on a circle: half a turn later
+    and half a turn sooner are the same.
     """
     period_ns = period_s * 1e9
-    known = np.array([i.end_ns for i in numbering.iterations], np.int64)
-    if not len(known) or not len(ends_ns):
+    known = _counted_from(numbering)
+    if not len(known) or numbering.anew:
         return 0.0
     near = ends_ns[(ends_ns >= known[0] - period_ns / 2) & (ends_ns <= known[-1] + period_ns / 2)]
     if not len(near):
@@ -141,4 +155,25 @@ def phase_shift(numbering: Numbering, ends_ns: NDArray[np.int64], period_s: floa
     at = np.searchsorted(known, near)
     before, after = known[np.maximum(at - 1, 0)], known[np.minimum(at, len(known) - 1)]
     nearest = np.where(np.abs(near - before) < np.abs(after - near), before, after)
-    return float(np.median(near - nearest))
+    later = (near - nearest) / period_ns
+    middle = float(np.angle(np.exp(DIRECTION * later).sum())) / (2 * np.pi)
+    shift = middle + float(np.median(_folded(later - middle)))
+    return float(_folded(np.array(shift))) * period_ns
+
+
+def _counted_from(numbering: Numbering) -> NDArray[np.int64]:
+    """Ends that were taken at the same moment of the turn as the last one; int64[k].
+
+    An iteration that is not complete spans a change of that moment, or a time nobody looked.
+    """
+    ends: list[int] = []
+    for iteration in reversed(numbering.iterations):
+        ends.append(iteration.end_ns)
+        if not iteration.complete:
+            break
+    return np.array(ends[::-1], np.int64)
+
+
+def _folded(share: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Shares of a turn, as the nearest to 0 that are the same moment."""
+    return np.asarray(share - np.rint(share))

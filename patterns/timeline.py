@@ -25,7 +25,8 @@ from reconstruct.bins import Progress
 FOLD: Final = 200
 QUIET_SHARE: Final = 0.04  # of the mean rate: a phase below it is a pause
 SHORTEST_PAUSE: Final = 2  # phases of FOLD
-LAST_WITHIN: Final = 0.005  # of the period: an end so near behind the last sample was reached
+LAST_WITHIN: Final = 0.005  # of the period: an end so near behind the window was reached
+UNSEEN: Final = 0.1  # of the period: an end further behind the last sample never came
 
 HALF: Final = 1 / 2  # reduce-scatter's share of the bytes where both run in one width
 TWO_THIRDS: Final = 2 / 3  # gradients in fp32, parameters in bf16
@@ -127,7 +128,8 @@ def place(
     reading = _from_longest_pause(progress, groups, reading)
     reading = _without_repeats(progress, groups, reading)
     split, collective, said = _read_pauses(reading, may_shard=may_shard)
-    return Timeline(_ends(progress, reading, split), collective, said)
+    last_ns = int(signal.time_ns[-1])
+    return Timeline(_ends(progress, reading, split, last_ns), collective, said)
 
 
 def _without_repeats(
@@ -164,10 +166,13 @@ def _without_repeats(
     return reading
 
 
-def _ends(progress: Progress, reading: _Reading, split: Pause | None) -> NDArray[np.int64]:
+def _ends(
+    progress: Progress, reading: _Reading, split: Pause | None, last_ns: int
+) -> NDArray[np.int64]:
     """Ends of iterations at a pause of the turn, or at the one that it is counted from.
 
-    The pause behind the last burst may lie outside the window and the burst be whole all the same.
+    The pause behind the last burst may lie outside the window and the burst be whole all the same;
+    but not where nothing was sampled any more (`last_ns`).
     """
     share = split.share if split else 1.0
     before_s = reading.pace.before(split) if split else 0.0
@@ -177,7 +182,9 @@ def _ends(progress: Progress, reading: _Reading, split: Pause | None) -> NDArray
     if boundaries.has_reached(clock, share, clock.turns):
         ends = np.append(ends, ends[-1] + period_ns)
     ends = boundaries.reached(clock, share, ends)
-    horizon = progress.window_end_ns + int(LAST_WITHIN * period_ns)
+    horizon = min(
+        progress.window_end_ns + int(LAST_WITHIN * period_ns), last_ns + int(UNSEEN * period_ns)
+    )
     return np.unique(ends[(ends >= progress.window_start_ns) & (ends <= horizon)])
 
 

@@ -76,7 +76,8 @@ def test_the_order_in_which_jobs_are_found_changes_nothing(
     owners: dict[str, tuple[int, int]], order: list[int]
 ) -> None:
     known, found = sets(owners, 0), sets(owners, 1)
-    plain = dict(zip(found, identify(list(found.values()), known), strict=True))
+    same = identify(list(found.values()), known)
+    plain = dict(zip(found, same, strict=True))
     shuffled = [n for n in order if n in found]
     assert identify([found[n] for n in shuffled], known) == [plain[n] for n in shuffled]
 
