@@ -39,6 +39,7 @@ STUDY_TURNS: Final = (20, 60)  # fewest and most that a study looks back
 STUDY_S: Final = 60.0
 TRACK_ROWS: Final = 20_000
 TRACK_TURNS: Final = (8, 40)
+OVERLAP_TURNS: Final = 4  # before the last numbered end: enough to tell the moment it was taken at
 IDLE_TURNS: Final = 3.0
 IDLE_S: Final = 10.0
 ENDED_TURNS: Final = 20.0
@@ -105,7 +106,10 @@ class LiveJob:
     @property
     def period_s(self) -> float:
         """The period as far as it is known."""
-        return self.beat.period_s if self.beat is not None else self.found.period.seconds
+        if self.beat is not None:
+            return self.beat.period_s
+        counted = [i.duration_s for i in self.numbering.iterations if i.complete]
+        return float(np.median(counted)) if counted else self.found.period.seconds
 
     @property
     def in_doubt(self) -> bool:
@@ -127,7 +131,12 @@ def reach_back_ns(job: LiveJob, now_ns: int, *, fully: bool) -> int:
     if job.beat is not None:
         turns = min(max(rows // max(job.beat.samples_per_turn, 1), fewest), most)
     length_s = max((turns + 1) * job.period_s, STUDY_S if fully else 0.0)
-    return now_ns - int(length_s * 1e9)
+    since_ns = now_ns - int(length_s * 1e9)
+    last_ns = job.numbering.last_end_ns
+    if last_ns is None:
+        return since_ns
+    # Where the analysis fell behind, what it did not see yet is not to be lost.
+    return min(since_ns, last_ns - int(OVERLAP_TURNS * job.period_s * 1e9))
 
 
 def study(job: LiveJob, slices: Sequence[Slice], inventory: Inventory) -> LiveJob:
@@ -157,16 +166,24 @@ def study(job: LiveJob, slices: Sequence[Slice], inventory: Inventory) -> LiveJo
     period = seen.beat.period_s
     agreed = job.offered_s is not None and _agree(period, job.offered_s)
     turns = sum(i.complete for i in seen.result.iterations)
-    firm = job.firm or _may_count(progress, candidate, turns, agreed=agreed)
+    believed = _may_count(progress, candidate, turns, agreed=agreed)
+    counted_s = job.period_s
     job = replace(job, offered_s=period, studied_turns=turns)
-    if job.firm and job.beat is not None and not agreed and not _agree(period, job.beat.period_s):
-        return job  # once is no reason to count otherwise
+    if job.firm and not _agree(period, counted_s) and not (agreed and believed):
+        return job  # once is no reason to count otherwise, nor is a short look
+    firm = job.firm or believed
     shift_s = phase_shift(job.numbering, seen.cuts_ns, period) / 1e9
     elsewhere = abs(shift_s) > SAME_PHASE * period
     # Another moment of the turn is its end only where two studies say so.
     anew = elsewhere and abs(shift_s - job.offered_shift_s) <= SAME_PHASE * period
-    job = replace(job, result=seen.result, beat=seen.beat, firm=firm, offered_shift_s=shift_s)
-    window = progress.window_start_ns, now_ns
+    job = replace(
+        job,
+        result=seen.result,
+        beat=seen.beat,
+        firm=firm,
+        offered_shift_s=0.0 if anew else shift_s,
+    )
+    window = _seen_since(progress), now_ns
     return _settled(job, seen.cuts_ns, window, anew=anew) if len(seen.cuts_ns) else job
 
 
@@ -183,7 +200,7 @@ def track(job: LiveJob, slices: Sequence[Slice]) -> LiveJob:
     if job.beat is None:
         return job
     progress = join(slices, between(job.keys))
-    window = progress.window_start_ns, progress.window_end_ns
+    window = _seen_since(progress), progress.window_end_ns
     return _settled(job, find_ends(progress, job.beat), window, anew=False)
 
 
@@ -221,13 +238,21 @@ def _settled(
     )
 
 
+def _seen_since(progress: Progress) -> int:
+    """Start of the window, or of the job where it began in it."""
+    return int(progress.bins.first_ns.min(initial=progress.window_end_ns))
+
+
 def _may_count(progress: Progress, candidate: Candidate, turns: int, *, agreed: bool) -> bool:
     """Whether a period is believed so far that iterations are counted by it.
 
     A short window shows the beat of buckets or micro-batches only; and numbers stay.
     """
-    looked_s = (progress.window_end_ns - progress.window_start_ns) / 1e9
-    if looked_s < FIRM_S or candidate.period.longer > LONGER:
+    bins = progress.bins
+    # Its own traffic: the window may be far older than the job.
+    rows = np.isin(bins.connection, candidate.connections)
+    looked_ns = bins.last_ns[rows].max(initial=0) - bins.first_ns[rows].min(initial=1 << 62)
+    if looked_ns < FIRM_S * 1e9 or candidate.period.longer > LONGER:
         return False
     return turns >= ENOUGH_TURNS or (agreed and turns >= FEWEST_TURNS)
 
