@@ -23,7 +23,7 @@ from api.service.records import restored, update_of
 from collector.inventory import Inventory
 from collector.schema import Transport
 from patterns.analyse import known_hosts, unassigned
-from patterns.live import LiveJob, reach_back_ns, rested, study, track
+from patterns.live import SETTLED, LiveJob, reach_back_ns, rested, study, track
 from patterns.result import Unassigned
 from reconstruct.bins import Progress
 from reconstruct.hashing import mix
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 DISCOVER_S: Final = 5.0  # of event time from one discovery to the next, at least
 STUDY_AGAIN_S: Final = 60.0  # of event time, once a job is firm
 FEWEST_PERIODS: Final = 3  # between two studies: less would say the same
+TRACK_S: Final = 0.2  # of a turn for ends that could wait
+PATIENCE_S: Final = 1.0  # of the five seconds beyond a period: the rest is for samples on their way
 GROWN: Final = 1.5  # times the iterations of the last study: worth another
 # Shares of the time that may go into what can wait, so that what is due is never late for long.
 DISCOVER_SHARE: Final = 0.2
@@ -182,11 +184,23 @@ class Sliding:
                 self._jobs[handle] = replace(job, last_seen_ns=last)
 
     def _track(self) -> None:
-        now = self._window.end_ns
-        for handle, job in list(self._jobs.items()):
-            if job.firm and job.beat is not None and job.status == "training" and now >= job.due_ns:
-                slices = self._window.slices(reach_back_ns(job, now, fully=False))
-                self._replace(handle, self._guarded(track, job, slices))
+        """Read the ends of iterations that are due: the most urgent first, and all that must be.
+
+        One that can wait may be read together with the next, so the busier the service, the less
+        a reading costs an iteration.
+        """
+        now, began_s = self._window.end_ns, self._clock()
+        due = [
+            (job.due_ns + _patience_ns(job), handle)
+            for handle, job in self._jobs.items()
+            if job.firm and job.beat is not None and job.status == "training" and now >= job.due_ns
+        ]
+        for deadline_ns, handle in sorted(due):
+            if now < deadline_ns and self._clock() - began_s > TRACK_S:
+                break
+            job = self._jobs[handle]
+            slices = self._window.slices(reach_back_ns(job, now, fully=False))
+            self._replace(handle, self._guarded(track, job, slices))
 
     def _discover(self) -> None:
         now, began_s = self._window.end_ns, self._clock()
@@ -338,6 +352,11 @@ class Sliding:
             if self._unsaved[name].status == "ended":
                 del self._documents[name], self._saved[name]
         self._unsaved = {}
+
+
+def _patience_ns(job: LiveJob) -> int:
+    """How much longer than necessary an end may wait, so that it is final in time."""
+    return int(((1 - SETTLED) * job.period_s + PATIENCE_S) * 1e9)
 
 
 def _wants_study(job: LiveJob, now_ns: int) -> bool:
