@@ -10,7 +10,6 @@ import structlog
 
 from api.cli.exit import DONE, NOTHING_DONE, exit_code_of, say
 from api.logs import Limited, configure
-from api.service.running import Service
 from api.settings import HostPort, Settings, SettingsError, load
 
 
@@ -40,6 +39,9 @@ def run(config: Path | None, overrides: Mapping[str, object]) -> int:
 
 
 def _serve(settings: Settings) -> int:
+    # All of numba and the database behind it: too slow to wait for where a setting is wrong.
+    from api.service.running import Service
+
     configure(settings.log.format, settings.log.level)
     log = Limited(structlog.get_logger("ringscope"))
     service = Service(settings, log)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Generator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,70 +21,14 @@ from collector.ingest import ingest
 from collector.replay import Replay
 from collector.schema import COLUMNS
 from collector.store import read
+from tests.api.serving import ringscope, serving, wait_until
 from tests.collector import encode as e
 
 if TYPE_CHECKING:
     from bench.captures import Capture
 
-REPOSITORY = Path(__file__).resolve().parents[3]
-PATIENCE_S = 300.0
 HEADER = e.raw_header(e.roce(e.bth(0x0A, 0x11, 7) + e.reth(64) + b"d" * 64))
-ENVIRONMENT = {**os.environ, "NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "100"}
-
-
-class Served:
-    """A running service."""
-
-    def __init__(self, process: subprocess.Popen[str], store: Path) -> None:
-        self.process = process
-        self.store = store
-        assert process.stderr is not None
-        first = process.stderr.readline()
-        found = re.fullmatch(r"ringscope: listening on udp \[::1\]:(\d+), storing in (.+)\n", first)
-        assert found is not None, first + process.stderr.read()
-        assert found[2] == str(store)
-        self.port = int(found[1])
-
-    def send(self, *payloads: bytes) -> None:
-        with closing(socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)) as sending:
-            for payload in payloads:
-                sending.sendto(payload, ("::1", self.port))
-
-    def end(self, number: signal.Signals) -> tuple[int, str]:
-        """The exit code and what was said since the start."""
-        self.process.send_signal(number)
-        _, said = self.process.communicate(timeout=PATIENCE_S)
-        return self.process.returncode, said
-
-
-@contextmanager
-def serving(store: Path, *options: str) -> Generator[Served]:
-    with subprocess.Popen(
-        [
-            *(sys.executable, "-m", "api", "serve"),
-            *("--store", str(store), "--listen", "[::1]:0", *options),
-        ],
-        cwd=REPOSITORY,
-        env=ENVIRONMENT,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            yield Served(process, store)
-        finally:
-            process.kill()
-
-
-def ringscope(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "api", *map(str, arguments)],
-        cwd=REPOSITORY,
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
-    )
+QUIET = ("--http", "127.0.0.1:0")
 
 
 def datagrams(numbers: range) -> list[bytes]:
@@ -159,20 +100,28 @@ def test_a_served_replay_is_analysed_as_its_capture(
 ) -> None:
     labelled = capture("dp_ring", level="normal")
     with serving(tmp_path / "store") as served:
-        with closing(_connect(f"[::1]:{served.port}")) as connection:
+        with closing(_connect(served.to)) as connection:
             clock = Led(served.port)
             sender = Sender(connection, clock)
             for departures in Replay([labelled.pcap], 1, keep_time=False).departures(clock.now_ns):
                 sender.send(departures)
-        code, said = served.end(signal.SIGTERM)
+        code = served.end(signal.SIGTERM)
     was, told = ingest([labelled.pcap]), read(tmp_path / "store")
     samples = was.flow_samples + was.counter_samples
     assert code == 0
-    assert said.splitlines()[-1] == (
-        f"ringscope: datagrams {was.datagrams}, samples {samples}, rows stored {samples},"
-        " rows held 0, lost rows 0, kernel drops 0, backlog drops 0,"
-        f" lost before arrival {was.lost_datagrams}, decode errors 0"
-    )
+    assert served.account() == {
+        "datagrams": was.datagrams,
+        "samples": samples,
+        "rows_stored": samples,
+        "rows_held": 0,
+        "rows_lost": 0,
+        "kernel_drops": 0,
+        "backlog_drops": 0,
+        "refused_datagrams": 0,
+        "lost_datagrams": was.lost_datagrams,
+        "late_samples": served.account()["late_samples"],  # it was not sent in real time
+        "decode_errors": 0,
+    }
     # Exporters are numbered, and rows are kept, in another order; all moved by one constant.
     assert sorted(told.exporters, key=str) == sorted(was.exporters, key=str)
     before, after = (
@@ -206,76 +155,131 @@ def test_what_replay_sends_can_be_asked_for(tmp_path: Path) -> None:
     packets = [(e.EPOCH_NS, e.packet(payload)) for payload in datagrams(range(3))]
     path.write_bytes(e.pcap(packets))
     with serving(tmp_path / "store") as served:
-        assert ringscope("replay", path, "--to", f"[::1]:{served.port}").returncode == 0
-        code, _ = served.end(signal.SIGTERM)
+        assert ringscope("replay", path, "--to", served.to).returncode == 0
+        assert served.ask("/exporters")["service"]["kernel_drops"] == 0
+        code = served.end(signal.SIGTERM)
     asked = ringscope("query", "SELECT count(*) AS n FROM flows", "--store", served.store)
     assert (code, json.loads(asked.stdout)) == (0, [{"n": 3}])
 
 
 def test_a_killed_service_leaves_what_it_had_flushed(tmp_path: Path) -> None:
-    with serving(tmp_path) as served:
+    store = tmp_path / "store"
+    with serving(store) as served:
         served.send(*datagrams(range(30)))
-        end_s = time.monotonic() + PATIENCE_S
-        while stored_rows(tmp_path) < 30:  # nothing else arrives: it is flushed by time
-            assert time.monotonic() < end_s
-            time.sleep(0.1)
+        wait_until(lambda: stored_rows(store) == 30)  # nothing else arrives: it is flushed by time
         served.send(*datagrams(range(30, 40)))
-        code, _ = served.end(signal.SIGKILL)
+        code = served.end(signal.SIGKILL)
     assert code == -signal.SIGKILL
-    kept = read(tmp_path)
+    kept = read(store)
     assert 30 <= len(kept.flows) <= 40
     assert kept.errors == ()
-    with serving(tmp_path) as served:
+    with serving(store) as served:
         served.send(*datagrams(range(50, 60)))
-        code, said = served.end(signal.SIGINT)
-        assert (code, "rows stored 10," in said) == (0, True)
-    assert len(read(tmp_path).flows) == len(kept.flows) + 10
-    assert list(tmp_path.glob(".writing-*")) == []
+        code = served.end(signal.SIGINT)
+    assert (code, served.account()["rows_stored"]) == (0, 10)
+    assert len(read(store).flows) == len(kept.flows) + 10
+    assert list(store.glob("**/.writing-*")) == []
+
+
+def test_only_named_networks_are_heard(tmp_path: Path) -> None:
+    with serving(tmp_path / "store", LISTEN__ALLOW="10.0.0.0/8") as served:
+        served.send(*datagrams(range(5)))
+        code = served.end(signal.SIGTERM)
+    account = served.account()
+    assert (code, account["datagrams"], account["refused_datagrams"]) == (0, 5, 5)
+    assert stored_rows(served.store) == 0
+
+
+def test_settings_come_from_a_file_and_options_win(tmp_path: Path) -> None:
+    with closing(socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)) as taken:
+        taken.bind(("::1", 0))
+        config = tmp_path / "ringscope.toml"
+        config.write_text(
+            f'listen.udp = "[::1]:{taken.getsockname()[1]}"\nlisten.allow = ["10.0.0.0/8"]\n'
+        )
+        with serving(tmp_path / "store", "--config", config) as served:
+            served.send(*datagrams(range(2)))
+            served.end(signal.SIGTERM)
+    assert served.account()["refused_datagrams"] == 2
 
 
 def test_a_port_that_is_taken(tmp_path: Path) -> None:
     with closing(socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)) as taken:
         taken.bind(("::1", 0))
         to = f"[::1]:{taken.getsockname()[1]}"
-        run = ringscope("serve", "--store", tmp_path / "store", "--listen", to)
+        run = ringscope("serve", "--store", tmp_path / "store", "--listen", to, *QUIET)
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr == f"ringscope: udp {to}: Address already in use\n"
     assert not (tmp_path / "store").exists()
 
 
+def test_an_http_port_that_is_taken(tmp_path: Path) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        run = ringscope(
+            *("serve", "--store", tmp_path / "store"), *("--listen", "[::1]:0", "--http", address)
+        )
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr == f"ringscope: cannot listen on http {address}: Address already in use\n"
+
+
 def test_a_store_that_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    run = ringscope("serve", "--store", tmp_path / "file", "--listen", "[::1]:0")
+    run = ringscope("serve", "--store", tmp_path / "file", "--listen", "[::1]:0", *QUIET)
     assert run.returncode == 2
     assert re.fullmatch(r"ringscope: \S+/file\S*: .+\n", run.stderr)
 
 
-@pytest.mark.parametrize("address", ["nowhere", "::1:6343", "[::1]", ":6343", "127.0.0.1:65536"])
-def test_addresses_that_are_none(tmp_path: Path, address: str) -> None:
-    run = ringscope("serve", "--store", tmp_path / "store", "--listen", address)
+def test_an_inventory_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "inventory.toml").write_text("[[hosts]]\nname = 3\n")
+    run = ringscope(
+        *("serve", "--store", tmp_path / "store", "--listen", "[::1]:0", *QUIET),
+        *("--inventory", tmp_path / "inventory.toml"),
+    )
     assert run.returncode == 2
-    assert run.stderr.startswith(f"ringscope: udp {address}: not HOST:PORT")
+    assert re.fullmatch(r"ringscope: \S+/inventory.toml: .+\n", run.stderr)
+    assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "key", "address"),
+    [
+        ("--listen", "listen.udp", "nowhere"),
+        ("--listen", "listen.udp", "::1:6343"),
+        ("--listen", "listen.udp", "[::1]"),
+        ("--listen", "listen.udp", ":6343"),
+        ("--listen", "listen.udp", "127.0.0.1:65536"),
+        ("--http", "http.listen", "nowhere"),
+    ],
+)
+def test_addresses_that_are_none(tmp_path: Path, option: str, key: str, address: str) -> None:
+    run = ringscope("serve", "--store", tmp_path / "store", option, address)
+    assert run.returncode == 2
+    assert run.stderr.startswith(f"ringscope: command line: {key}: not HOST:PORT, as ")
     assert not (tmp_path / "store").exists()
 
 
 def test_an_age_that_is_none(tmp_path: Path) -> None:
-    run = ringscope("serve", "--store", tmp_path, "--keep-age", "forever")
-    assert (run.returncode, "'forever' is no duration" in run.stderr) == (2, True)
+    (tmp_path / "ringscope.toml").write_text('store.keep_age_s = "forever"\n')
+    run = ringscope("serve", "--store", tmp_path / "store", "--config", tmp_path / "ringscope.toml")
+    assert run.returncode == 2
+    assert run.stderr.startswith(f"ringscope: {tmp_path / 'ringscope.toml'}")
+    assert "keep_age_s" in run.stderr
 
 
 def test_old_samples_are_forgotten_as_asked(tmp_path: Path) -> None:
     """Of two samples half an hour apart, the older is beyond a minute's keeping."""
     now_ns = time.time_ns()
-    with serving(tmp_path, "--keep-age", "1m") as served:
+    with serving(tmp_path / "store", STORE__KEEP_AGE_S="60") as served:
         for number, stamp_ns in enumerate((now_ns - 1_800_000_000_000, now_ns)):
             sample = e.flow_sample(e.timestamp(stamp_ns), HEADER, sequence=number)
             served.send(e.datagram(sample, sequence=number))
-        code, said = served.end(signal.SIGTERM)
-    assert (code, "rows stored 2," in said) == (0, True)
-    assert read(tmp_path).flows.time_ns.tolist() == [now_ns]
+        code = served.end(signal.SIGTERM)
+    assert (code, served.account()["rows_stored"]) == (0, 2)
+    assert read(served.store).flows.time_ns.tolist() == [now_ns]
 
 
 def test_help_names_the_options() -> None:
     said = ringscope("serve", "--help").stdout
-    for option in ("--store", "--listen", "--keep-age", "24h", "--keep-bytes"):
+    for option in ("--config", "--store", "--listen", "--http", "--inventory"):
         assert option in said
