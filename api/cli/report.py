@@ -88,8 +88,8 @@ def _iterations(client: Client, path: str) -> list[Iteration]:
             following = page["next_after"]
             if following is None:
                 return found
-            if after is not None and following <= after:
-                raise ValueError("a page leads back")
+            if not isinstance(following, int) or (after is not None and following <= after):
+                raise ValueError("a page leads nowhere")
         except (KeyError, TypeError, ValueError) as error:
             raise _stranger(client, error) from error
         after = following
