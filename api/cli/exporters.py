@@ -18,14 +18,13 @@ from api.reports.text import Line
 from api.reports.units import human_span
 
 # Members of the service's counters that are losses, and what they are called.
-LOSSES: Final = (
-    ("kernel_drops", "datagrams lost in the kernel"),
+LOST_DATAGRAMS: Final = (
+    ("kernel_drops", "in the kernel"),
     ("backlog_drops", "before the decoder"),
     ("refused_datagrams", "refused"),
     ("decode_errors", "not readable"),
-    ("late_samples", "samples late"),
-    ("rows_lost", "not stored"),
 )
+LOST_SAMPLES: Final = (("late_samples", "late"), ("rows_lost", "not stored"))
 
 
 def run(url: str, *, as_json: bool) -> int:
@@ -107,7 +106,13 @@ def loss_line(service: Document) -> Text:
         As REST gives it.
     """
     before = sum(exporter["lost_datagrams"] for exporter in service["exporters"])
-    lost = [(before, "datagrams lost before arrival")]
-    lost += [(service[member], name) for member, name in LOSSES]
-    said = [f"{count:,} {name}" for count, name in lost if count]
-    return Text(", ".join(said), "yellow") if said else Text("nothing lost", "green")
+    datagrams = [(service[member], name) for member, name in LOST_DATAGRAMS]
+    samples = [(service[member], name) for member, name in LOST_SAMPLES]
+    parts = []
+    for what, lost in (
+        ("datagrams", [(before, "before arrival"), *datagrams]),
+        ("samples", samples),
+    ):
+        if said := ", ".join(f"{count:,} {name}" for count, name in lost if count):
+            parts.append(f"{what} lost: {said}")
+    return Text("; ".join(parts), "yellow") if parts else Text("nothing lost", "green")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from typing import Literal
 
 from fastapi import APIRouter
@@ -40,7 +41,7 @@ def doctor(sources: From) -> Response:
     )
     return Doctor(
         state=worst,
-        jobs=jobs,
+        jobs=None if jobs is None else jobs.total(),
         findings=[
             DoctorFinding(step=f.step, state=f.state, text=f.text, advice=f.advice)
             for f in findings
@@ -48,9 +49,11 @@ def doctor(sources: From) -> Response:
     ).response()
 
 
-def _jobs(results: Results) -> int | None:
-    """Jobs that have not ended; None where the results cannot be read: a check says why."""
+def _jobs(results: Results) -> Counter[str] | None:
+    """Jobs by status, without those that ended; None: no results, of which a check says why."""
     try:
-        return len([each for each in results.jobs() if each.document["status"] != "ended"])
+        statuses = Counter(record.document["status"] for record in results.jobs())
     except ResultsError:
         return None
+    del statuses["ended"]
+    return statuses

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from api.reports.units import human_duration
@@ -22,14 +22,15 @@ _COMMON_LEAST: Final = 256  # 1 in so many is the most that common switches samp
 
 
 def job_findings(
-    jobs: int | None, doubts: Doubts, window_s: float, rates: Sequence[int]
+    jobs: Mapping[str, int] | None, doubts: Doubts, window_s: float, rates: Sequence[int]
 ) -> tuple[Finding, ...]:
     """What is found at the end of the way.
 
     Parameters
     ----------
     jobs
-        How many are told of and have not ended; None: the results cannot be read.
+        How many are told of by status, without those that ended; None: the results cannot be
+        read.
     doubts
         What the last discovery saw.
     window_s
@@ -39,8 +40,7 @@ def job_findings(
     """
     findings = []
     if jobs:
-        count = f"{jobs:,} job{'s' * (jobs != 1)}"
-        findings.append(Finding("jobs", "ok", f"{count} told of: ringscope jobs"))
+        findings.append(_told(jobs))
     findings += (_pending(each, doubts, window_s, rates) for each in doubts.pending[:_SHOWN])
     if len(doubts.pending) > _SHOWN:
         rest = len(doubts.pending) - _SHOWN
@@ -48,6 +48,15 @@ def job_findings(
     if not findings and jobs is not None:
         findings += _no_cycle(doubts, window_s, rates)
     return tuple(findings)
+
+
+def _told(jobs: Mapping[str, int]) -> Finding:
+    count = sum(jobs.values())
+    states = ", ".join(f"{number:,} {status}" for status, number in sorted(jobs.items()))
+    text = f"{count:,} job{'s' * (count != 1)} told of ({states}): ringscope jobs"
+    if jobs.get("training"):
+        return Finding("jobs", "ok", text)
+    return Finding("jobs", "note", text, "nothing of theirs is sampled any more: see exporters")
 
 
 def _pending(pending: Pending, doubts: Doubts, window_s: float, rates: Sequence[int]) -> Finding:

@@ -148,7 +148,7 @@ def _decoding(account: Account, situation: Situation) -> _Step:
     closed = not account.exporters
     worst = sorted(situation.errors, key=lambda error: -error.count)
     reasons = [
-        f"{error.reason} ({error.count:,} times"
+        f"{error.reason} ({'once' if error.count == 1 else f'{error.count:,} times'}"
         + (f", {error.exporter})" if error.exporter else ")")
         for error in worst
     ]

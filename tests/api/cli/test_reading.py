@@ -86,8 +86,8 @@ def test_exporters(service: Service) -> None:
     found = clean(service.json("/api/v1/exporters")["service"])
     assert text(*exporters.page_lines(found, NOW_NS)) == (
         "4,006 flow and 207 counter samples in 1,001 datagrams since the start 1 d ago\n"
-        "2 datagrams lost before arrival, 3 datagrams lost in the kernel, 4 before the decoder,"
-        " 5 refused, 8 not readable, 11 samples late, 23 not stored\n"
+        "datagrams lost: 2 before arrival, 3 in the kernel, 4 before the decoder, 5 refused,"
+        " 8 not readable; samples lost: 11 late, 23 not stored\n"
         "\n"
         "exporter       state          rate              time by   datagrams  flow samples"
         "  counter samples  lost  errors\n"
@@ -99,7 +99,8 @@ def test_exporters(service: Service) -> None:
 
 
 def test_exporters_of_a_service_that_has_heard_nothing(service: Service) -> None:
-    counters = dict.fromkeys((name for name, _ in exporters.LOSSES), 0)
+    lost = (*exporters.LOST_DATAGRAMS, *exporters.LOST_SAMPLES)
+    counters = dict.fromkeys((name for name, _ in lost), 0)
     found = {
         **service.json("/api/v1/exporters")["service"],
         **counters,
@@ -120,8 +121,8 @@ class TestTop:
         assert text(*top.page_lines(seen, None, "http://here")) == (
             "ringscope  http://here  12:21:18.449 UTC  up 1 d\n"
             "0 samples/s, 4,006 in all, from 2 exporters (1 not ok); analysis 3.2 s behind\n"
-            "2 datagrams lost before arrival, 3 datagrams lost in the kernel, 4 before the"
-            " decoder, 5 refused, 8 not readable, 11 samples late, 23 not stored\n"
+            "datagrams lost: 2 before arrival, 3 in the kernel, 4 before the decoder, 5 refused,"
+            " 8 not readable; samples lost: 11 late, 23 not stored\n"
             "\n"
             "job           status    hosts  period             iterations  last  newest   seen"
             "       anomalies    name\n"
@@ -176,7 +177,7 @@ def test_doctor_says_what_to_do_below_what_is_so(service: Service) -> None:
         "note   senders     5 datagrams were refused: their senders are not in",
         "                   listen.allow ()",
     ]
-    assert lines[-1] == "ok     jobs        1 job told of: ringscope jobs"
+    assert lines[-1] == "ok     jobs        1 job told of (1 training): ringscope jobs"
 
 
 def test_doctor_ends_with_1_where_something_is_wrong(

@@ -27,7 +27,7 @@ def test_findings_stand_in_the_order_of_the_way(results: Results) -> None:
     assert answer["findings"][-1] == {
         "step": "jobs",
         "state": "ok",
-        "text": "1 job told of: ringscope jobs",
+        "text": "1 job told of (1 training): ringscope jobs",
         "advice": "",
     }
 

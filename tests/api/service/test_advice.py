@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -9,13 +10,17 @@ from api.service.doctor import Finding
 from api.service.doubts import NO_DOUBTS, Doubts
 from tests.api.service.made import DOUBTS, PENDING
 
+NO_JOBS: dict[str, int] = {}
 SEEN = "32 endpoints, 10.0.0.1 the first, repeat something every 2 s, with "
 # A hundred seconds of 32 endpoints, 20 samples a second.
 BUSY = replace(DOUBTS, endpoints=32, connections=64, doubted=2000, doubted_s=100.0)
 
 
 def finding(
-    doubts: Doubts, jobs: int | None = 0, window_s: float = 600.0, rates: tuple[int, ...] = (4000,)
+    doubts: Doubts,
+    jobs: Mapping[str, int] | None = NO_JOBS,
+    window_s: float = 600.0,
+    rates: tuple[int, ...] = (4000,),
 ) -> Finding:
     (only,) = job_findings(jobs, doubts, window_s, rates)
     return only
@@ -26,10 +31,23 @@ def pending(**changes: object) -> Doubts:
 
 
 @pytest.mark.parametrize(
-    ("jobs", "text"), [(1, "1 job told of: ringscope jobs"), (2, "2 jobs told of: ringscope jobs")]
+    ("jobs", "text"),
+    [
+        ({"training": 1}, "1 job told of (1 training): ringscope jobs"),
+        ({"training": 2, "idle": 1}, "3 jobs told of (1 idle, 2 training): ringscope jobs"),
+    ],
 )
-def test_jobs_are_told_of(jobs: int, text: str) -> None:
+def test_jobs_are_told_of(jobs: dict[str, int], text: str) -> None:
     assert finding(BUSY, jobs) == Finding("jobs", "ok", text)
+
+
+def test_where_all_jobs_are_idle_samples_may_have_ceased() -> None:
+    assert finding(DOUBTS, {"idle": 2}) == Finding(
+        "jobs",
+        "note",
+        "2 jobs told of (2 idle): ringscope jobs",
+        "nothing of theirs is sampled any more: see exporters",
+    )
 
 
 def test_results_that_cannot_be_read_say_nothing_of_jobs() -> None:
@@ -91,7 +109,7 @@ class TestPending:
         assert (found.state, found.advice) == ("note", "wait some seconds")
 
     def test_many_are_counted(self) -> None:
-        found = job_findings(0, replace(BUSY, pending=(PENDING,) * 7), 600.0, (4000,))
+        found = job_findings(NO_JOBS, replace(BUSY, pending=(PENDING,) * 7), 600.0, (4000,))
         assert len(found) == 6
         assert found[-1].text == "2 more like these are not told of yet"
 

@@ -112,14 +112,14 @@ def test_some_refused_is_worth_knowing() -> None:
 
 def test_what_cannot_be_read_is_said_with_the_worst_reason_first() -> None:
     errors = (
-        DecodeError("10.255.0.1", None, 8, "sample ends early", 2),
-        DecodeError(None, None, 0, "sFlow version 9", 898),
+        DecodeError("10.255.0.1", None, 8, "sample ends early", 1),
+        DecodeError(None, None, 0, "sFlow version 9", 899),
     )
     (found,) = bad(decode_errors=900, exporters=(), errors=errors)
     assert found == Finding(
         "decoding",
         "wrong",
-        "nothing can be read: sFlow version 9 (898 times), sample ends early (2 times, 10.255.0.1)",
+        "nothing can be read: sFlow version 9 (899 times), sample ends early (once, 10.255.0.1)",
         "only sFlow version 5 is understood",
     )
     assert not passable(decode_errors=900, exporters=())

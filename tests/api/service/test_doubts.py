@@ -1,19 +1,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from api.results.connections import sqlite_url
+from api.results.database import Results
 from api.service.doubts import NO_DOUBTS, Doubts, doubts_of
+from api.service.sliding import Sliding
+from api.settings.values import LogLevel
 from collector.inventory import Host, Inventory
 from collector.schema import FlowBatch
 from patterns.live import LiveJob
 from reconstruct.bins import Progress
 from reconstruct.jobs import Candidate, discover
 from reconstruct.progress import follow
+from reconstruct.slicing import Slicer
 from reconstruct.traffic import Traffic, classify
-from tests.reconstruct.made import address, packets, telemetry
+from reconstruct.window import Window
+from tests.reconstruct.made import address, exporters_of, packets, telemetry
 from tests.reconstruct.rhythm import cuts
 from tests.reconstruct.test_jobs import ring
 
@@ -27,13 +35,13 @@ def rings(*members: tuple[int, ...]) -> Progress:
     return follow(telemetry(*(part for ends in members for part in ring(ends, turns, rng))))
 
 
-def burst(src: int, dst: int, count: int) -> FlowBatch:
+def burst(src: int, dst: int, samples: int) -> FlowBatch:
     """Samples of one connection, a second apart."""
     return packets(
-        np.arange(count) * SECOND_NS + SECOND_NS,
-        np.full(count, src),
-        np.full(count, dst),
-        seq=np.arange(count) * 1000,
+        np.arange(samples) * SECOND_NS + SECOND_NS,
+        np.full(samples, src),
+        np.full(samples, dst),
+        seq=np.arange(samples) * 1000,
     )
 
 
@@ -106,3 +114,31 @@ def test_endpoints_that_the_inventory_does_not_name() -> None:
     progress = rings((1, 3, 5, 7))
     inventory = Inventory(hosts=(Host("gpu-001", (address(1), address(3))),))
     assert doubts(progress, inventory=inventory).unnamed == 2
+
+
+class Silent:
+    """A log that nothing may be said to."""
+
+    def say(self, level: LogLevel, event: str, **fields: object) -> None:
+        raise AssertionError(f"{level}: {event} {fields}")
+
+
+def test_the_running_analysis_tells_of_a_job_to_come(tmp_path: Path) -> None:
+    """Fifteen seconds of a job are not enough for it to be told of, and all of it is in doubt."""
+    rng = np.random.default_rng(4)
+    flows = FlowBatch.concat(ring((1, 3, 5, 7), cuts(1.1, 14, 0.005, rng), rng))
+    slicer = Slicer(500_000_000, 0)
+    slicer.add(flows, exporters_of(flows), int(flows.time_ns.max()))
+    results = Results(sqlite_url(tmp_path / "results.sqlite"))
+    window = Window(600 * SECOND_NS, 1_000_000)
+    clock = count(0.0, 10.0)  # so slow a machine that all there is to do has its time
+    sliding = Sliding(window, NOWHERE, results, lambda _: {}, Silent(), lambda: next(clock))
+    assert sliding.doubts == NO_DOUBTS
+    for part in slicer.drain():
+        sliding.tick([part])
+    assert results.jobs() == []
+    assert sliding.doubts.endpoints == 4
+    assert sliding.doubts.samples == sliding.doubts.doubted > 0
+    (pending,) = sliding.doubts.pending
+    assert pending.endpoints == 4
+    results.close()
