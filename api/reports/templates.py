@@ -27,6 +27,7 @@ def _environment() -> Environment:
         loader=PackageLoader("api.reports", ""),
         autoescape=True,
         undefined=StrictUndefined,
+        auto_reload=False,  # an upgrade of the files must not meet a service that runs
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
