@@ -34,7 +34,7 @@ from reconstruct.slices import Slice
 from reconstruct.slicing import Slicer
 from reconstruct.window import Window
 
-SLICE_NS: Final = 500_000_000
+SLICE_NS: Final = 1_000_000_000
 BINS_SLICE_S: Final = 600  # of event time in one file of bins
 MOST_WAITING_ROWS: Final = 1 << 21  # of bins before the analysis, beyond which the oldest go
 STUCK_TICKS: Final = 30  # without a turn of the analysis in so many, it does not work
