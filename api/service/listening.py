@@ -163,11 +163,12 @@ class Listening:
         now_ns = int(batch.arrival_ns.max())
         flows, counters = self._ingest.add(self._allow.passed(batch), self._faults)
         told = self._ingest.telemetry(self._faults.errors())
-        news = since(self._told, replace(told, flows=flows, counters=counters))
-        self._told = told
+        # Before `told`: who sees a sample counted there must find it here.
         self._opcodes += np.bincount(flows.opcode, minlength=1 << 8)
         self._headers += np.bincount(flows.header_state, minlength=len(HeaderState))
         self._transports += np.bincount(flows.transport, minlength=len(Transport))
+        news = since(self._told, replace(told, flows=flows, counters=counters))
+        self._told = told
         self._watch(self._store.append(news))
         self._slicer.add(flows, told.exporters, now_ns)
         self._close(now_ns)
