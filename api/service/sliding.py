@@ -268,11 +268,7 @@ class Sliding:
         earned_s = STUDY_SHARE * (clock_s - self._credited_s)
         self._study_credit_s = min(self._study_credit_s + earned_s, MOST_CREDIT_S)
         self._credited_s = clock_s
-        wanting = [
-            handle
-            for handle, job in self._jobs.items()
-            if job.status == "training" and _wants_study(job, now)
-        ]
+        wanting = [handle for handle, job in self._jobs.items() if _wants_study(job, now)]
         wanting.sort(key=lambda handle: (self._jobs[handle].firm, self._jobs[handle].studied_ns))
         for handle in wanting:
             if self._study_credit_s < 0:
@@ -339,6 +335,8 @@ class Sliding:
         updates = [
             update_of(job, self._documents.get(name), self._saved.get(name, 0), window)
             for name, job in self._unsaved.items()
+            # Named, but doubted again before it could be stored.
+            if job.result is not None or name in self._documents
         ]
         try:
             self._results.save(window, updates)
@@ -362,6 +360,9 @@ def _patience_ns(job: LiveJob) -> int:
 def _wants_study(job: LiveJob, now_ns: int) -> bool:
     if not job.studied_ns:
         return True
+    # A job that fell silent before there was time for it is studied to its end, once.
+    if job.status != "training" and job.studied_ns >= job.last_seen_ns:
+        return False
     waited_s = (now_ns - job.studied_ns) / 1e9
     if waited_s < FEWEST_PERIODS * job.period_s:
         return False
