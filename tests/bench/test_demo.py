@@ -1,79 +1,63 @@
+"""`python -m bench.demo`: a capture, and the command on it."""
+
 from __future__ import annotations
 
-import copy
-from typing import Any
+from pathlib import Path
 
 import pytest
 
-from api.contract import to_contract
-from bench.compare import Verdict
-from bench.demo import compare, missed
-from tests.api import made
+from bench import demo
+from bench.captures import Capture, CaptureFailed
 
-Document = dict[str, Any]
-
-
-@pytest.fixture
-def result() -> Document:
-    return to_contract(made.analysis(made.job(anomalies=())), made.telemetry())
+COMMAND = """
+import sys
+print(sys.argv[1:])
+sys.exit(int(sys.argv[-1]))
+"""
 
 
 @pytest.fixture
-def truth(result: Document) -> Document:
-    """The same job, with the sizes that the result leaves open."""
-    document = copy.deepcopy(result)
-    document["jobs"][0]["parallelism"].update(dp=4, tp=2)
-    return document
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, str]]:
+    """A project whose command says its arguments and exits by the last; captures asked for."""
+    (tmp_path / "api").mkdir()
+    (tmp_path / "api" / "__init__.py").touch()
+    (tmp_path / "api" / "__main__.py").write_text(COMMAND)
+    monkeypatch.setattr(demo, "ROOT", tmp_path)
+    found: list[tuple[str, int, str]] = []
+
+    def capture(scenario: str, seed: int, level: str) -> Capture:
+        found.append((scenario, seed, level))
+        if seed < 0:
+            raise CaptureFailed("the seed is negative")
+        return Capture(scenario, seed, level, tmp_path / "made")
+
+    monkeypatch.setattr(demo, "capture", capture)
+    return found
 
 
-def test_agreement(truth: Document, result: Document) -> None:
-    lines = list(compare(truth, result))
-    verdicts = {line.what: line.verdict for line in lines}
-    assert verdicts == {
-        "job job-1": Verdict.RIGHT,
-        "job-1 dp": Verdict.IN_CANDIDATES,
-        "job-1 tp": Verdict.IN_CANDIDATES,
-        "job-1 pp": Verdict.RIGHT,
-        "job-1 cp": Verdict.RIGHT,
-        "job-1 ep": Verdict.RIGHT,
-        "job-1 dp ring ×2": Verdict.RIGHT,
-        "job-1 period": Verdict.RIGHT,
-        "job-1 dp-0 bytes (of 2 groups the furthest off)": Verdict.RIGHT,
-    }
-    (ring,) = [line for line in lines if "ring" in line.what]
-    assert ring.true == "gpu-001 → gpu-003 → gpu-002 → gpu-004"
-    assert missed(truth, result, "rich") == []
+@pytest.mark.parametrize("code", [0, 1, 2])
+def test_the_command_gets_the_capture_and_says_the_exit_code(
+    asked: list[tuple[str, int, str]], tmp_path: Path, capfd: pytest.CaptureFixture[str], code: int
+) -> None:
+    options = ["dp_tree", "--seed", "7", "--level", "normal", "--keep", str(code)]
+    assert demo.main(options) == code
+    assert asked == [("dp_tree", 7, "normal")]
+    assert str(["demo", str(tmp_path / "made"), "--keep", str(code)]) in capfd.readouterr().out
 
 
-def test_reversed_ring_and_wrong_numbers_are_marked(truth: Document, result: Document) -> None:
-    group = truth["jobs"][0]["groups"][0]
-    group["members"].reverse()
-    group["edges"] = [edge[::-1] for edge in group["edges"]]
-    channel = group["algorithms"][0]["channels"][0]
-    channel["order"] = group["members"]
-    channel["edges"] = group["edges"]
-    truth["jobs"][0]["period_s"] = 1.01
-    group["bytes_per_iteration"] = 2e9
-    lines = list(compare(truth, result))
-    rings = [line.verdict for line in lines if line.what == "job-1 dp ring"]
-    assert rings == [Verdict.REVERSED, Verdict.RIGHT]
-    verdicts = {line.what: line.verdict for line in lines}
-    assert verdicts["job-1 period"] is Verdict.WRONG
-    assert verdicts["job-1 dp-0 bytes (of 2 groups the furthest off)"] is Verdict.WRONG
-    assert missed(truth, result, "rich")
+def test_without_arguments_it_is_the_demo_fabric(asked: list[tuple[str, int, str]]) -> None:
+    # The command's last argument is no exit code: a traceback, which exits with 1.
+    assert demo.main([]) == 1
+    assert asked == [("demo_fabric", 1, "rich")]
 
 
-def test_missed_and_invented_jobs_are_shown(truth: Document, result: Document) -> None:
-    nothing = {**result, "jobs": []}
-    (line,) = compare(truth, nothing)
-    assert (line.said, line.verdict) == ("none", Verdict.MISSING)
-    (line,) = compare(nothing, result)
-    assert (line.true, line.verdict) == ("none", Verdict.WRONG)
-    assert missed(truth, nothing, "rich")
+def test_no_capture(asked: list[tuple[str, int, str]], capfd: pytest.CaptureFixture[str]) -> None:
+    assert demo.main(["--seed", "-1"]) == 2
+    assert "no capture: the seed is negative" in capfd.readouterr().err
 
 
-def test_no_job_where_there_is_none(result: Document) -> None:
-    nothing = {**result, "jobs": []}
-    (line,) = compare(nothing, nothing)
-    assert line.verdict is Verdict.RIGHT
-    assert missed(nothing, nothing, "rich") == []
+def test_an_unknown_scenario_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_info:
+        demo.main(["dp_rings"])
+    assert exit_info.value.code == 2
+    assert "dp_rings" in capfd.readouterr().err
