@@ -1,8 +1,9 @@
 # make demo | test | check: each makes .venv by itself.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 SEED ?= 1
-SCENARIO ?= tp8_pp4_dp8
+SCENARIO ?= demo_fabric
 LEVEL ?= rich
+ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -12,7 +13,7 @@ export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/numba-cache
 .PHONY: demo test check format lock clean
 
 demo: $(STAMP)
-	$(BIN)/python -m bench.demo $(SCENARIO) --seed $(SEED) --level $(LEVEL)
+	$(BIN)/python -m bench.demo $(SCENARIO) --seed $(SEED) --level $(LEVEL) $(ARGS)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto
