@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from typing import Annotated, Any, Final
+from collections.abc import Callable
+from typing import Annotated, Any, Final, TypeVar
 
 from fastapi import APIRouter, Query
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from api.contract import Document, anomaly_document, iteration_document, rfc3339
+from api.http.conditional import NOT_MODIFIED, Known, entity_tag, is_known, not_modified
 from api.http.schemas import (
     Anomalies,
     AnomalyCount,
     AnomalyKind,
-    GroupCount,
     Groups,
     Iterations,
     Job,
@@ -27,7 +27,7 @@ from api.http.schemas import (
 from api.http.sources import CHECKED, From
 from api.http.topology import topology
 from api.results.database import Results
-from api.results.records import JobRecord, Tally
+from api.results.records import JobRecord, Summary
 
 NEWEST: Final = 100  # iterations and anomalies that a whole job shows
 _LIMIT: Final = 500
@@ -47,47 +47,64 @@ _SHARED: Final = (
     "period_s",
     "period_ci_s",
     "parallelism",
+    "groups",
 )
 _MISSING: Final[dict[int | str, dict[str, Any]]] = {404: {"description": "no job has this id"}}
 
 JobId = Annotated[str | None, Query(pattern=_ID)]
 Limit = Annotated[int, Query(ge=1, le=_MOST)]
+JobLimit = Annotated[
+    int,
+    Query(
+        ge=1,
+        le=_MOST,
+        description="At most so many jobs: first those that have not ended, then those that were"
+        " first seen last. Where there are as many, there may be more.",
+    ),
+]
+
+_Found = TypeVar("_Found")
 
 router = APIRouter(tags=["jobs"], dependencies=[CHECKED])
 
 
 @router.get("/jobs", response_model=Jobs)
-def jobs(sources: From, status: Status | None = None) -> Response:
-    """Every job, in the order in which they were first seen."""
-    records = sources.results.jobs()
-    tallies = sources.results.tallies()
-    return Jobs(
-        jobs=[
-            _summary(record, tallies[record.id])
-            for record in records
-            # One without a tally has been forgotten in this moment.
-            if record.id in tallies and status in (None, record.document["status"])
-        ]
-    ).response()
+def jobs(sources: From, status: Status | None = None, limit: JobLimit = _LIMIT) -> Response:
+    """Jobs in short, in the order in which they were first seen."""
+    statuses = () if status is None else (status,)
+    found = sources.results.summaries(*statuses, limit=limit)
+    return Jobs(jobs=[_summary(summary) for summary in found]).response()
 
 
-@router.get("/jobs/{job_id}", response_model=Job, responses=_MISSING)
-def job(sources: From, job_id: str) -> Response:
+@router.get("/jobs/{job_id}", response_model=Job, responses=_MISSING | NOT_MODIFIED)
+def job(sources: From, job_id: str, known: Known = None) -> Response:
     """One job, as the contract has it, with its newest iterations and anomalies."""
-    return JSONResponse(whole_job(sources.results, _record(sources.results, job_id)))
+    return _unless_known(
+        sources.results,
+        job_id,
+        known,
+        lambda summary: {**summary.document, **_newest(sources.results, summary.id)},
+        JSONResponse,
+    )
 
 
-@router.get("/jobs/{job_id}/topology", response_model=Topology, responses=_MISSING)
-def job_topology(sources: From, job_id: str) -> Response:
+@router.get("/jobs/{job_id}/topology", response_model=Topology, responses=_MISSING | NOT_MODIFIED)
+def job_topology(sources: From, job_id: str, known: Known = None) -> Response:
     """Who talks to whom in a job, and what for."""
-    return topology(_record(sources.results, job_id).document).response()
+    return _unless_known(
+        sources.results,
+        job_id,
+        known,
+        lambda summary: {"id": summary.id, "endpoints": summary.document["endpoints"]},
+        lambda parts: topology(parts).response(),
+    )
 
 
 @router.get("/jobs/{job_id}/groups", response_model=Groups, responses=_MISSING)
 def job_groups(sources: From, job_id: str) -> Response:
     """The groups of a job, as the contract has them."""
-    groups = _record(sources.results, job_id).document["groups"]
-    return Groups(job=job_id, groups=groups).response()
+    _, long = _or_missing(sources.results.detailed, job_id)
+    return Groups(job=job_id, groups=long["groups"]).response()
 
 
 @router.get("/jobs/{job_id}/iterations", response_model=Iterations, responses=_MISSING)
@@ -99,7 +116,7 @@ def job_iterations(
     newest: bool = False,
 ) -> Response:
     """Iterations of a job by rising index: the first after `after`, or the newest."""
-    _record(sources.results, job_id)
+    _or_missing(sources.results.summary, job_id)
     # One more than asked for: whether there is one, says whether to ask on.
     wanted = limit if newest else limit + 1
     found = sources.results.iterations(job_id, after=after, limit=wanted, newest=newest)
@@ -119,7 +136,7 @@ def job_anomalies(
     limit: Limit = _LIMIT,
 ) -> Response:
     """Anomalies of a job, newest first."""
-    _record(sources.results, job_id)
+    _or_missing(sources.results.summary, job_id)
     return _anomalies(sources.results, job_id, kind, open_only, limit)
 
 
@@ -137,47 +154,68 @@ def anomalies(
 
 def whole_job(results: Results, record: JobRecord) -> Document:
     """The contract's job, with its newest iterations and anomalies, the last one last."""
-    iterations = results.iterations(record.id, limit=NEWEST, newest=True)
-    anomalies = results.anomalies(record.id, limit=NEWEST)
+    return {**record.document, **_newest(results, record.id)}
+
+
+def _newest(results: Results, job_id: str) -> Document:
+    iterations = results.iterations(job_id, limit=NEWEST, newest=True)
+    anomalies = results.anomalies(job_id, limit=NEWEST)
     return {
-        **record.document,
         "iterations": [iteration_document(iteration) for iteration in iterations],
         "anomalies": [anomaly_document(anomaly) for _, anomaly in reversed(anomalies)],
     }
 
 
-def _record(results: Results, job_id: str) -> JobRecord:
-    record = results.job(job_id) if re.fullmatch(_ID, job_id) else None
-    if record is None:
+def _or_missing(find: Callable[[str], _Found | None], job_id: str) -> _Found:
+    found = find(job_id) if re.fullmatch(_ID, job_id) else None
+    if found is None:
         raise HTTPException(404, "no job has this id")
-    return record
+    return found
 
 
-def _summary(record: JobRecord, tally: Tally) -> JobSummary:
-    document = record.document
+def _unless_known(
+    results: Results,
+    job_id: str,
+    known: Known,
+    short: Callable[[Summary], Document],
+    answer: Callable[[Document], Response],
+) -> Response:
+    """An answer made from a job's groups, ranks and edges, unless the client has it already.
+
+    Parameters
+    ----------
+    known
+        What the client has.
+    short
+        What else the answer is made from.
+    answer
+        Makes it from both.
+    """
+    if known:
+        summary = _or_missing(results.summary, job_id)
+        tag = entity_tag(short(summary), summary.digest)
+        if is_known(tag, known):
+            return not_modified(tag)
+    # All of it anew: a tag must never stand for something else than what it is sent with.
+    summary, long = _or_missing(results.detailed, job_id)
+    parts = short(summary)
+    response = answer({**parts, **long})
+    response.headers["ETag"] = entity_tag(parts, summary.digest)
+    return response
+
+
+def _summary(summary: Summary) -> JobSummary:
+    document, tally = summary.document, summary.tally
     period = document["evidence"].get("period")
-    last = tally.last
     return JobSummary(
         **{name: document[name] for name in _SHARED},
-        first_seen=rfc3339(record.first_seen_ns),
-        last_seen=rfc3339(record.last_seen_ns),
+        first_seen=rfc3339(summary.first_seen_ns),
+        last_seen=rfc3339(summary.last_seen_ns),
         period_confidence=None if period is None else period["confidence"],
-        groups=_counted(document["groups"]),
         iterations=tally.iterations,
-        last_iteration=None if last is None else iteration_document(last),
+        last_iteration=None if tally.last is None else iteration_document(tally.last),
         anomalies=AnomalyCount(open=tally.anomalies_open, all=tally.anomalies),
     )
-
-
-def _counted(groups: list[Document]) -> list[GroupCount]:
-    counts = Counter(
-        (group["kind"], group["algorithm"], group["collective"], len(group["members"]))
-        for group in groups
-    )
-    return [
-        GroupCount(kind=kind, algorithm=algorithm, collective=collective, count=count, size=size)
-        for (kind, algorithm, collective, size), count in counts.items()
-    ]
 
 
 def _anomalies(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import version
 from typing import Final, get_args
 
@@ -22,10 +22,12 @@ from starlette.responses import PlainTextResponse, Response
 from api.errors import ResultsError
 from api.http.schemas import Status
 from api.http.sources import From, Sources
-from api.results.records import JobRecord, Tally
+from api.results.records import Summary
 from api.service.account import Account
 from collector.schema import ExporterHealth
 
+# Of jobs that have series of their own.
+_LIVE: Final = tuple(status for status in get_args(Status) if status != "ended")
 _STATES: Final = ("ok", "counters_only", "rate_unknown")
 
 router = APIRouter(tags=["metrics"])
@@ -59,13 +61,13 @@ class ServiceCollector(Collector):
         yield from _exporters(account.exporters)
         yield from _analysis(account)
         try:
-            records = self._sources.results.jobs()
-            tallies = self._sources.results.tallies()
+            statuses = self._sources.results.statuses()
+            live = self._sources.results.summaries(*_LIVE)
         except ResultsError as error:
             self._sources.log.say("warning", "metrics without jobs", reason=str(error))
             return
-        yield _statuses(records)
-        yield from _jobs(records, tallies)
+        yield _statuses(statuses)
+        yield from _jobs(live)
 
 
 def _reception(account: Account) -> Iterator[Metric]:
@@ -133,15 +135,14 @@ def _analysis(account: Account) -> Iterator[Metric]:
     )
 
 
-def _statuses(records: Iterable[JobRecord]) -> Metric:
-    statuses = Counter(record.document["status"] for record in records)
+def _statuses(statuses: Mapping[str, int]) -> Metric:
     jobs = GaugeMetricFamily("ringscope_jobs", "Jobs by status.", labels=["status"])
     for status in get_args(Status):
-        jobs.add_metric([status], statuses[status])
+        jobs.add_metric([status], statuses.get(status, 0))
     return jobs
 
 
-def _jobs(records: Iterable[JobRecord], tallies: dict[str, Tally]) -> Iterator[Metric]:
+def _jobs(live: Iterable[Summary]) -> Iterator[Metric]:
     job = ["train_job"]
     info = InfoMetricFamily("ringscope_job", "A job that has not ended.", labels=job)
     period = GaugeMetricFamily(
@@ -159,12 +160,9 @@ def _jobs(records: Iterable[JobRecord], tallies: dict[str, Tally]) -> Iterator[M
     anomalies = GaugeMetricFamily(
         "ringscope_job_anomalies_open", "Anomalies that have not ended.", labels=job
     )
-    for record in records:
-        document = record.document
-        tally = tallies.get(record.id)
-        if document["status"] == "ended" or tally is None:
-            continue
-        name = [record.id]
+    for summary in live:
+        document, tally = summary.document, summary.tally
+        name = [summary.id]
         about = {key: document[key] or "" for key in ("name", "source", "status")}
         info.add_metric(name, about)
         if document["period_s"] is not None:

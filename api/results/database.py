@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import Select, delete, func, select, update
+from sqlalchemy import delete, func, select, update
 
 from api.errors import ResultsError
 from api.results.connections import Connections
-from api.results.records import JobRecord, JobUpdate, Life, Tally, WindowRecord
+from api.results.listing import SUMMARIES, listed
+from api.results.records import Document, JobRecord, JobUpdate, Life, Summary, WindowRecord
 from api.results.retention import remove_old
-from api.results.rows import anomaly, escaped, iteration, job_record, unescaped, window_record
-from api.results.saving import Saving
-from api.results.schema import ANOMALIES, ITERATIONS, JOBS, NUMBERING, WINDOW
+from api.results.rows import (
+    anomaly,
+    escaped,
+    iteration,
+    job_record,
+    summary,
+    unescaped,
+    window_record,
+)
+from api.results.saving import Saving, Written
+from api.results.schema import ANOMALIES, DETAILS, ITERATIONS, JOBS, NUMBERING, WINDOW
 from patterns.result import Anomaly, Iteration
 
 _LAST: Final = 2**63 - 1
@@ -21,44 +31,7 @@ _LAST: Final = 2**63 - 1
 _PROBE_BYTES: Final = 1 << 16
 # No job has it: an escaped text never holds a bare quote.
 _PROBE_ID: Final = '"probe"'
-
-
-def _tallies() -> Select[Any]:
-    inner = ITERATIONS.alias()
-    last_complete = (
-        select(inner.c.index)
-        .where(inner.c.job_id == JOBS.c.id, inner.c.final, inner.c.complete)
-        .order_by(inner.c.index.desc())
-        .limit(1)
-        .scalar_subquery()
-    )
-    counted = (
-        select(
-            ANOMALIES.c.job_id,
-            func.count().label("anomalies"),
-            func.count(ANOMALIES.c.end_ns).label("anomalies_ended"),
-        )
-        .group_by(ANOMALIES.c.job_id)
-        .subquery()
-    )
-    return (
-        select(
-            JOBS.c.id,
-            JOBS.c.complete_iterations,
-            JOBS.c.next_index,
-            func.coalesce(counted.c.anomalies, 0).label("anomalies"),
-            func.coalesce(counted.c.anomalies_ended, 0).label("anomalies_ended"),
-            ITERATIONS,
-        )
-        .outerjoin(counted, counted.c.job_id == JOBS.c.id)
-        .outerjoin(
-            ITERATIONS,
-            (ITERATIONS.c.job_id == JOBS.c.id) & (ITERATIONS.c.index == last_complete),
-        )
-    )
-
-
-_TALLIES: Final = _tallies()
+_RECORDS: Final = select(JOBS, DETAILS.c.document, DETAILS.c.state).join(DETAILS)
 
 
 class Results:
@@ -79,6 +52,7 @@ class Results:
 
     def __init__(self, url: str) -> None:
         self._connections = Connections(url)
+        self._written: dict[str, Written] = {}  # of jobs that have not ended
 
     def save(self, window: WindowRecord | None, updates: Sequence[JobUpdate]) -> None:
         """Write what one turn of the analysis says, in one transaction.
@@ -96,9 +70,13 @@ class Results:
         TypeError
             A document is no JSON.
         """
-        saving = Saving(window, updates)
+        saving = Saving(window, updates, self._written)
         with self._connections.writing() as connection:
             saving.write(connection)
+        self._written.update(saving.written)
+        for each in updates:
+            if each.record.document["status"] == "ended":
+                self._written.pop(each.record.id, None)
 
     def window(self) -> WindowRecord | None:
         """The last window saved; None = none yet."""
@@ -109,14 +87,61 @@ class Results:
     def jobs(self) -> list[JobRecord]:
         """All jobs, by the time they were first seen, then by id."""
         with self._connections.reading() as connection:
-            records = [job_record(row) for row in connection.execute(select(JOBS))]
+            records = [job_record(row) for row in connection.execute(_RECORDS)]
         return sorted(records, key=lambda record: (record.first_seen_ns, record.id))
 
     def job(self, job_id: str) -> JobRecord | None:
         """One job; None = there is none of this id."""
         with self._connections.reading() as connection:
-            row = connection.execute(select(JOBS).where(JOBS.c.id == escaped(job_id))).one_or_none()
+            statement = _RECORDS.where(JOBS.c.id == escaped(job_id))
+            row = connection.execute(statement).one_or_none()
             return None if row is None else job_record(row)
+
+    def summaries(self, *statuses: str, limit: int | None = None) -> list[Summary]:
+        """Jobs in short, by the time they were first seen, then by id.
+
+        Parameters
+        ----------
+        statuses
+            Only jobs with one of these; none: all jobs.
+        limit
+            At most so many: those that have not ended come first into the list, then those that
+            were first seen last.
+        """
+        if limit is not None:
+            limit = max(min(limit, _LAST), 0)
+        statement = listed([escaped(status) for status in statuses], limit)
+        with self._connections.reading() as connection:
+            found = [summary(row) for row in connection.execute(statement)]
+        return sorted(found, key=lambda one: (one.first_seen_ns, one.id))
+
+    def summary(self, job_id: str) -> Summary | None:
+        """One job in short; None = there is none of this id."""
+        with self._connections.reading() as connection:
+            statement = SUMMARIES.where(JOBS.c.id == escaped(job_id))
+            row = connection.execute(statement).one_or_none()
+            return None if row is None else summary(row)
+
+    def detailed(self, job_id: str) -> tuple[Summary, Document] | None:
+        """One job in short, and the rest of its document at the same moment.
+
+        Returns
+        -------
+        tuple, or None where there is no job of this id
+            {**summary.document, **rest} is the document.
+        """
+        statement = SUMMARIES.add_columns(DETAILS.c.document).join(
+            DETAILS, DETAILS.c.job_id == JOBS.c.id
+        )
+        with self._connections.reading() as connection:
+            row = connection.execute(statement.where(JOBS.c.id == escaped(job_id))).one_or_none()
+            return None if row is None else (summary(row), json.loads(row.document))
+
+    def statuses(self) -> dict[str, int]:
+        """How many jobs there are of each status that one has."""
+        statement = select(JOBS.c.status, func.count()).group_by(JOBS.c.status)
+        with self._connections.reading() as connection:
+            return {unescaped(status): jobs for status, jobs in connection.execute(statement)}
 
     def lives(self) -> list[Life]:
         """Where every job stands, in no order; cheap, as no document is read."""
@@ -166,20 +191,6 @@ class Results:
             found = [iteration(row) for row in connection.execute(statement.order_by(order))]
         return found[::-1] if newest else found
 
-    def tallies(self) -> dict[str, Tally]:
-        """Counts of every job, by its id."""
-        with self._connections.reading() as connection:
-            return {
-                unescaped(row.id): Tally(
-                    iterations=row.complete_iterations,
-                    next_index=row.next_index,
-                    last=None if row.job_id is None else iteration(row),
-                    anomalies_open=row.anomalies - row.anomalies_ended,
-                    anomalies=row.anomalies,
-                )
-                for row in connection.execute(_TALLIES)
-            }
-
     def anomalies(
         self,
         job_id: str | None = None,
@@ -224,15 +235,18 @@ class Results:
 
     def check(self) -> str | None:
         """Why nothing can be written now; None = a write of usual size has just worked."""
-        probe = dict.fromkeys((column.name for column in JOBS.c), 0) | {
+        job = dict.fromkeys((column.name for column in JOBS.c), 0) | {
             "id": _PROBE_ID,
             "status": "",
-            "document": " " * _PROBE_BYTES,
-            "state": "",
+            "summary": "",
+            "digest": "",
         }
+        details = {"job_id": _PROBE_ID, "document": " " * _PROBE_BYTES, "state": ""}
         try:
             with self._connections.writing() as connection:
-                connection.execute(JOBS.insert(), probe)
+                connection.execute(JOBS.insert(), job)
+                connection.execute(DETAILS.insert(), details)
+                connection.execute(delete(DETAILS).where(DETAILS.c.job_id == _PROBE_ID))
                 connection.execute(delete(JOBS).where(JOBS.c.id == _PROBE_ID))
         except ResultsError as error:
             return error.reason

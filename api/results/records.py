@@ -20,9 +20,10 @@ class JobRecord:
         "job-N", by `Results.next_job_number`.
     document
         The contract's job object without "iterations" and "anomalies", which have rows of their
-        own. Its "status" says whether the job has ended.
+        own. Its "status" says whether the job has ended. Once saved, it must not be changed.
     state
-        What the analysis wants back after a restart; JSON that nobody else reads.
+        What the analysis wants back after a restart; JSON that nobody else reads. It must not be
+        changed either.
     window_start_ns, window_end_ns
         The window that `document` and `state` are of.
     first_seen_ns, last_seen_ns
@@ -120,3 +121,27 @@ class Life:
     first_seen_ns: int
     window_end_ns: int
     iterations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A job in short.
+
+    Attributes
+    ----------
+    id, first_seen_ns, last_seen_ns
+        As in `JobRecord`.
+    document
+        Its document by `summary.summarized`: groups are counted, ranks and edges are None.
+    digest
+        Differs where what `document` lacks differs.
+    tally
+        Of the same moment.
+    """
+
+    id: str
+    document: Document
+    digest: str
+    first_seen_ns: int
+    last_seen_ns: int
+    tally: Tally

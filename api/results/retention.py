@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, bindparam, delete, select
 
-from api.results.schema import ANOMALIES, ITERATIONS, JOBS
+from api.results.schema import ANOMALIES, DETAILS, ITERATIONS, JOBS
 
 
 def remove_old(connection: Connection, before_ns: int) -> int:
@@ -31,6 +31,7 @@ def remove_old(connection: Connection, before_ns: int) -> int:
         if first is not None:
             old = old.where(ITERATIONS.c.index < first)
         removed += connection.execute(old).rowcount
+    connection.execute(delete(DETAILS).where(DETAILS.c.job_id.in_(gone)))
     for statement in (
         delete(ITERATIONS).where(ITERATIONS.c.job_id.in_(gone)),
         delete(ANOMALIES).where(ANOMALIES.c.job_id.in_(gone) | (ANOMALIES.c.end_ns < before_ns)),

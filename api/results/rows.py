@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from hashlib import blake2b
 from typing import Any, Final
 
 from sqlalchemy import Row
 
-from api.results.records import Document, JobRecord, WindowRecord
+from api.results.records import Document, JobRecord, Summary, Tally, WindowRecord
+from api.results.summary import long_part, summarized
 from patterns.result import Anomaly, Iteration, Subject
 
 Values = dict[str, str | int | float | bool | None]
 
 _THE_ONE_ROW: Final = 1
+_DIGEST_BYTES: Final = 16
 
 
 def escaped(text: str) -> str:
@@ -31,12 +34,12 @@ def unescaped(text: str) -> str:
 
 
 def job_row(record: JobRecord) -> Values:
-    """All columns of a job but those that are counted.
+    """All columns of a job but those that are counted, and the digest.
 
     Raises
     ------
     TypeError
-        The document or the state is no JSON.
+        The short part of the document is no JSON.
     """
     return {
         "id": escaped(record.id),
@@ -45,21 +48,62 @@ def job_row(record: JobRecord) -> Values:
         "last_seen_ns": int(record.last_seen_ns),
         "window_start_ns": int(record.window_start_ns),
         "window_end_ns": int(record.window_end_ns),
-        "document": json.dumps(record.document),
+        "summary": json.dumps(summarized(record.document)),
+    }
+
+
+def details_row(record: JobRecord) -> Values:
+    """The row of `DETAILS`.
+
+    Raises
+    ------
+    TypeError
+        The long part of the document, or the state, is no JSON.
+    """
+    return {
+        "job_id": escaped(record.id),
+        "document": json.dumps(long_part(record.document)),
         "state": json.dumps(record.state),
     }
 
 
+def digest(details: Values) -> str:
+    """A text that is another one for another row of `DETAILS`."""
+    hashed = blake2b(digest_size=_DIGEST_BYTES)
+    for name in ("document", "state"):
+        # Both are ASCII without line breaks, so no two pairs are joined to the same bytes.
+        hashed.update(f"{details[name]}\n".encode())
+    return hashed.hexdigest()
+
+
 def job_record(row: Row[Any]) -> JobRecord:
-    """The record of a whole row of `JOBS`."""
+    """The record of a whole row of `JOBS` with that of `DETAILS`."""
     return JobRecord(
         id=unescaped(row.id),
-        document=json.loads(row.document),
+        document={**json.loads(row.summary), **json.loads(row.document)},
         state=json.loads(row.state),
         window_start_ns=row.window_start_ns,
         window_end_ns=row.window_end_ns,
         first_seen_ns=row.first_seen_ns,
         last_seen_ns=row.last_seen_ns,
+    )
+
+
+def summary(row: Row[Any]) -> Summary:
+    """The summary of a row of `listing.SUMMARIES`."""
+    return Summary(
+        id=unescaped(row.id),
+        document=json.loads(row.summary),
+        digest=row.digest,
+        first_seen_ns=row.first_seen_ns,
+        last_seen_ns=row.last_seen_ns,
+        tally=Tally(
+            iterations=row.complete_iterations,
+            next_index=row.next_index,
+            last=None if row.job_id is None else iteration(row),
+            anomalies_open=row.anomalies - row.anomalies_ended,
+            anomalies=row.anomalies,
+        ),
     )
 
 

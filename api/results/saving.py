@@ -2,15 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import Connection, Table, delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from api.results.records import JobUpdate, WindowRecord
-from api.results.rows import Values, anomaly_row, escaped, iteration_row, job_row, window_row
-from api.results.schema import ANOMALIES, ITERATIONS, JOBS, WINDOW
+from api.results.records import Document, JobRecord, JobUpdate, WindowRecord
+from api.results.rows import (
+    Values,
+    anomaly_row,
+    details_row,
+    digest,
+    escaped,
+    iteration_row,
+    job_row,
+    window_row,
+)
+from api.results.schema import ANOMALIES, DETAILS, ITERATIONS, JOBS, WINDOW
+from api.results.summary import long_part
 from patterns.result import Iteration
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What the row of `DETAILS` of a job was made from, and its digest.
+
+    To compare it with what is to be written costs a twentieth of writing that as JSON.
+    """
+
+    document: Document
+    state: Document
+    digest: str
+
+    def holds(self, record: JobRecord) -> bool:
+        """Whether the row of this record is the same."""
+        return self.state == record.state and self.document == long_part(record.document)
 
 
 class Saving:
@@ -22,6 +49,13 @@ class Saving:
         None leaves the one that is stored.
     updates
         At most one of each job.
+    written
+        What is known of earlier turns, by job.
+
+    Attributes
+    ----------
+    written
+        The same of this turn's jobs, once it is done.
 
     Raises
     ------
@@ -29,8 +63,15 @@ class Saving:
         A document is no JSON.
     """
 
-    def __init__(self, window: WindowRecord | None, updates: Sequence[JobUpdate]) -> None:
+    def __init__(
+        self,
+        window: WindowRecord | None,
+        updates: Sequence[JobUpdate],
+        written: Mapping[str, Written],
+    ) -> None:
         self._updates = updates
+        self._details: dict[str, Values] = {}
+        self.written = {u.record.id: self._details_of(u.record, written) for u in updates}
         self._windows = [] if window is None else [window_row(window)]
         self._jobs = [job_row(update.record) for update in updates]
         anomalies = [
@@ -47,9 +88,10 @@ class Saving:
         One statement each for the rows of a table, whatever their number: a statement costs more
         than a row.
         """
-        iterations = self._number(connection)
+        iterations, details = self._number(connection)
         _upsert(connection, WINDOW, self._windows)
         _upsert(connection, JOBS, self._jobs)
+        _upsert(connection, DETAILS, details)
         if self._jobs:
             connection.execute(
                 delete(ITERATIONS).where(
@@ -62,24 +104,35 @@ class Saving:
             _execute(connection, statement, iterations)
         _upsert(connection, ANOMALIES, self._anomalies)
 
-    def _number(self, connection: Connection) -> list[Values]:
-        """Complete the rows of jobs by what is counted, and give the rows of iterations."""
-        counts = {
-            row.id: (row.next_index, row.complete_iterations)
+    def _details_of(self, record: JobRecord, written: Mapping[str, Written]) -> Written:
+        known = written.get(record.id)
+        if known is not None and known.holds(record):
+            return known
+        self._details[record.id] = row = details_row(record)
+        return Written(long_part(record.document), record.state, digest(row))
+
+    def _number(self, connection: Connection) -> tuple[list[Values], list[Values]]:
+        """Complete the rows of jobs; give those of iterations, and of details that changed."""
+        before = {
+            row.id: (row.next_index, row.complete_iterations, row.digest)
             for row in connection.execute(
-                select(JOBS.c.id, JOBS.c.next_index, JOBS.c.complete_iterations)
+                select(JOBS.c.id, JOBS.c.next_index, JOBS.c.complete_iterations, JOBS.c.digest)
                 .where(JOBS.c.id.in_([row["id"] for row in self._jobs]))
                 .with_for_update()
             )
         }
-        rows = []
+        rows, details = [], []
         for row, update in zip(self._jobs, self._updates, strict=True):
             job = str(row["id"])
-            next_index, complete = counts.get(job, (0, 0))
+            next_index, complete, stored_digest = before.get(job, (0, 0, None))
             stored = _stored(connection, job, update.final, next_index)
             final = {int(one.index): one for one in update.final if one.index not in stored}
             row["next_index"] = max([next_index, *(index + 1 for index in final)])
             row["complete_iterations"] = complete + sum(bool(o.complete) for o in final.values())
+            row["digest"] = self.written[update.record.id].digest
+            if row["digest"] != stored_digest:
+                # What was known may be of a row that is there no more.
+                details.append(self._details.get(update.record.id) or details_row(update.record))
             rows += [iteration_row(job, one, final=True) for one in final.values()]
             # One with the index of a final one that is stored meets it, and leaves it.
             rows += [
@@ -87,7 +140,7 @@ class Saving:
                 for one in update.provisional
                 if one.index not in final
             ]
-        return rows
+        return rows, details
 
 
 def _stored(

@@ -28,7 +28,7 @@ JOBS: Final = Table(
     "jobs",
     METADATA,
     Column("id", Text, primary_key=True),
-    Column("status", Text, nullable=False),  # as in `document`; retention asks for it
+    Column("status", Text, nullable=False),  # as in `summary`, to be asked for
     Column("first_seen_ns", BigInteger, nullable=False),
     Column("last_seen_ns", BigInteger, nullable=False),
     Column("window_start_ns", BigInteger, nullable=False),
@@ -36,7 +36,19 @@ JOBS: Final = Table(
     # Counted here, as old iterations are forgotten and counts must not fall.
     Column("next_index", BigInteger, nullable=False),
     Column("complete_iterations", BigInteger, nullable=False),
-    Column("document", Text, nullable=False),
+    Column("summary", Text, nullable=False),
+    Column("digest", Text, nullable=False),  # of the row of `DETAILS`
+    # All that it takes to choose the jobs of a list.
+    Index("jobs_status", "status", "first_seen_ns", "id"),
+)
+
+# Apart from `JOBS`: SQLite reads through a long column to reach the next one, and writes it again
+# with its row.
+DETAILS: Final = Table(
+    "details",
+    METADATA,
+    Column("job_id", Text, ForeignKey("jobs.id"), primary_key=True),
+    Column("document", Text, nullable=False),  # what `summary` lacks
     Column("state", Text, nullable=False),
 )
 

@@ -6,6 +6,7 @@ new step. Alembic keeps in the database which version it has.
 
 from __future__ import annotations
 
+import threading
 from typing import Final
 
 from alembic import command
@@ -16,6 +17,8 @@ from sqlalchemy import Connection, text
 
 # Any number that no other program takes as a lock in the same database.
 _LOCK: Final = 0x72696E6773636F70
+# While Alembic migrates, it keeps what it works on in its modules, for the whole process.
+_ONE_AT_A_TIME: Final = threading.Lock()
 
 
 class NewerDatabase(Exception):
@@ -37,6 +40,12 @@ def upgrade(connection: Connection) -> None:
     """
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+    # Only now, with the database's own lock in hand: who holds this one waits for nobody.
+    with _ONE_AT_A_TIME:
+        _migrate(connection)
+
+
+def _migrate(connection: Connection) -> None:
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", "api.results:migrations")
     steps = ScriptDirectory.from_config(config)

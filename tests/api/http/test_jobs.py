@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from api.contract import job_document, validate
+from api.http import conditional
 from api.http.schemas import Anomalies, Groups, Iterations, Jobs
 from api.results.database import Results
 from tests.api.http import made
@@ -128,6 +131,34 @@ def test_jobs_say_it_all_in_short(service: Service) -> None:
 )
 def test_jobs_by_status(service: Service, status: str, jobs: list[object]) -> None:
     assert service.json(f"/api/v1/jobs?status={status}") == {"jobs": jobs}
+
+
+@pytest.mark.parametrize(
+    ("query", "jobs"),
+    [("limit=1", [TRAINING]), ("limit=2", [ENDED, TRAINING]), ("limit=1&status=ended", [ENDED])],
+)
+def test_of_too_many_jobs_those_that_run_stay(
+    service: Service, query: str, jobs: list[object]
+) -> None:
+    assert service.json(f"/api/v1/jobs?{query}") == {"jobs": jobs}
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "5001", "many", ""])
+def test_a_limit_that_is_none(service: Service, limit: str) -> None:
+    assert service.ask(f"/api/v1/jobs?limit={limit}").status_code == 422
+
+
+def test_jobs_have_a_limit_of_their_own(own: Service) -> None:
+    many = [
+        made.update(job_result(id=f"job-{n}", status="ended", iterations=(), anomalies=()), n, n)
+        for n in range(10, 510)
+    ]
+    own.results.save(None, many)
+    # With the two that were there, one of which runs; the others were seen before these.
+    listed = own.json("/api/v1/jobs")["jobs"]
+    assert len(listed) == 500
+    assert {job["id"] for job in listed} >= {"job-1", "job-2"}
+    assert len(own.json("/api/v1/jobs?limit=5000")["jobs"]) == 502
 
 
 def test_no_jobs(empty: Service) -> None:
@@ -278,7 +309,117 @@ def test_list_takes_no_query_per_job(service: Service, monkeypatch: pytest.Monke
     def per_job(*_: object, **__: object) -> None:
         raise AssertionError("asked for one job")
 
-    for name in ("job", "iterations", "anomalies"):
+    for name in ("jobs", "job", "summary", "detailed", "iterations", "anomalies"):
         monkeypatch.setattr(Results, name, per_job)
     assert len(service.json("/api/v1/jobs")["jobs"]) == 2
     assert service.ask("/metrics").status_code == 200
+
+
+def tagged(service: Service, path: str) -> str:
+    answer = service.ask(path)
+    assert answer.status_code == 200
+    tag = answer.headers["etag"]
+    assert tag.startswith('W/"')
+    return tag
+
+
+@pytest.mark.parametrize("path", ["/api/v1/jobs/job-1", "/api/v1/jobs/job-1/topology"])
+def test_what_a_client_has_is_not_sent_again(service: Service, path: str) -> None:
+    tag = tagged(service, path)
+    assert tagged(service, path) == tag
+    for method in ("GET", "HEAD"):
+        answer = service.ask(path, method, {"If-None-Match": tag})
+        assert answer.status_code == 304
+        assert answer.content == b""
+        assert answer.headers["etag"] == tag
+        assert answer.headers["cache-control"] == "no-cache"
+        assert "content-length" not in answer.headers
+    other = service.ask(path, headers={"If-None-Match": 'W/"other"'})
+    assert (other.status_code, other.headers["etag"]) == (200, tag)
+    assert other.content == service.ask(path).content
+
+
+def test_what_is_known_is_not_read(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = ["/api/v1/jobs/job-1", "/api/v1/jobs/job-1/topology"]
+    tags = [tagged(service, path) for path in paths]
+
+    def long(*_: object) -> None:
+        raise AssertionError("asked for the long part")
+
+    for name in ("job", "jobs", "detailed"):
+        monkeypatch.setattr(Results, name, long)
+    for path, tag in zip(paths, tags, strict=True):
+        assert service.ask(path, headers={"If-None-Match": tag}).status_code == 304
+
+
+def test_tags_are_each_answer_s_own(service: Service) -> None:
+    parts = ["", "/topology"]
+    tags = {
+        tagged(service, f"/api/v1/jobs/{job}{part}") for job in ("job-1", "job-2") for part in parts
+    }
+    assert len(tags) == 4
+
+
+def test_another_run_has_other_tags(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A newer version may write the same in another way."""
+    tag = tagged(service, "/api/v1/jobs/job-1")
+    monkeypatch.setattr(conditional, "_RUN", b"another")
+    assert tagged(service, "/api/v1/jobs/job-1") != tag
+
+
+@pytest.mark.parametrize(
+    ("change", "whole", "drawn"),
+    [
+        ({}, True, True),
+        ({"period_s": 1.5}, False, True),
+        ({"status": "idle"}, False, True),
+        ({"evidence": {}}, False, True),
+        ({"endpoints": ("10.0.0.1",)}, False, False),
+        ({"edges": ()}, False, False),
+        ({"ranks": ()}, False, False),
+        ({"groups": ()}, False, False),
+        ({"iterations": made.steps(8)}, False, True),
+        ({"anomalies": (made.OPEN_ANOMALY,)}, True, True),  # one that is there already
+        ({"anomalies": (replace(made.OPEN_ANOMALY, end_ns=made.END_NS),)}, False, True),
+    ],
+)
+def test_a_change_is_seen(own: Service, change: dict[str, Any], whole: bool, drawn: bool) -> None:
+    paths = {"/api/v1/jobs/job-1": whole, "/api/v1/jobs/job-1/topology": drawn}
+    tags = [tagged(own, path) for path in paths]
+    job = replace(made.training(), **change)
+    own.results.save(None, [made.update(job, made.START_NS, made.END_NS)])
+    for (path, same), tag in zip(paths.items(), tags, strict=True):
+        answer = own.ask(path, headers={"If-None-Match": tag})
+        assert answer.status_code == (304 if same else 200)
+        assert (answer.headers["etag"] == tag) == same
+        if not same:
+            assert answer.content == own.ask(path).content
+
+
+def test_what_retention_takes_is_seen(own: Service) -> None:
+    tag = tagged(own, "/api/v1/jobs/job-1")
+    own.results.forget(made.START_NS + 2 * made.SECOND_NS)
+    assert own.ask("/api/v1/jobs/job-1", headers={"If-None-Match": tag}).status_code == 200
+    own.results.save(None, [made.update(made.ended(), made.START_NS, made.START_NS)])
+    tag = tagged(own, "/api/v1/jobs/job-2")
+    own.results.forget(made.END_NS)
+    assert own.ask("/api/v1/jobs/job-2", headers={"If-None-Match": tag}).status_code == 404
+    assert own.ask("/api/v1/jobs/job-2", headers={"If-None-Match": "*"}).status_code == 404
+
+
+def test_a_tag_stands_for_what_it_is_sent_with(
+    own: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job changes after its tag was looked up, and before it is read."""
+    path, read = "/api/v1/jobs/job-1/topology", Results.detailed
+
+    def change_and_read(results: Results, job_id: str) -> object:
+        job = replace(made.training(), edges=())
+        results.save(None, [made.update(job, made.START_NS, made.END_NS)])
+        return read(results, job_id)
+
+    monkeypatch.setattr(Results, "detailed", change_and_read)
+    answer = own.ask(path, headers={"If-None-Match": 'W/"other"'})
+    monkeypatch.undo()
+    assert answer.headers["etag"] == tagged(own, path)
+    assert answer.content == own.ask(path).content

@@ -120,11 +120,12 @@ def test_names_of_jobs_cannot_break_the_format(own: Service) -> None:
     assert [sample.labels["train_job"] for sample in periods] == ["job-1"]
 
 
+@pytest.mark.parametrize("name", ["statuses", "summaries"])
 def test_counters_are_there_without_results(
-    service: Service, monkeypatch: pytest.MonkeyPatch
+    service: Service, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    def fail(_: Results) -> None:
+    def fail(*_: object) -> None:
         raise ResultsError("sqlite:////results", "disk I/O error")
 
-    monkeypatch.setattr(Results, "tallies", fail)
+    monkeypatch.setattr(Results, name, fail)
     assert service.ask("/metrics").text == OF_SERVICE

@@ -58,6 +58,21 @@ def test_answers_fit_what_is_described(
     }
 
 
+def test_the_bound_of_a_list_is_described(document: dict[str, Any]) -> None:
+    parameters = document["paths"]["/api/v1/jobs"]["get"]["parameters"]
+    (limit,) = [parameter for parameter in parameters if parameter["name"] == "limit"]
+    assert "first those that have not ended" in limit["description"]
+    assert (limit["schema"]["default"], limit["schema"]["maximum"]) == (500, 5000)
+
+
+@pytest.mark.parametrize("path", ["/api/v1/jobs/{job_id}", "/api/v1/jobs/{job_id}/topology"])
+def test_what_is_not_sent_again_is_described(document: dict[str, Any], path: str) -> None:
+    described = document["paths"][path]["get"]
+    assert "content" not in described["responses"]["304"]
+    (known,) = [each for each in described["parameters"] if each["in"] == "header"]
+    assert (known["name"], known["required"]) == ("If-None-Match", False)
+
+
 def test_description_is_no_empty_one(document: dict[str, Any]) -> None:
     """An answer that is none does not fit."""
     for path in PATHS:

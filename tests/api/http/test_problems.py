@@ -107,11 +107,11 @@ def test_nothing_can_be_changed(service: Service, method: str, path: str) -> Non
 
 
 def test_results_that_cannot_be_read(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: Results) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise ResultsError("sqlite:////results", "disk I/O error")
 
     service = Service(results)
-    monkeypatch.setattr(Results, "jobs", fail)
+    monkeypatch.setattr(Results, "summaries", fail)
     with capture_logs() as said:
         answer = service.ask("/api/v1/jobs")
     assert answer.status_code == 503
@@ -130,11 +130,11 @@ def test_results_that_cannot_be_read(results: Results, monkeypatch: pytest.Monke
 def test_a_fault_of_ours_is_logged_and_not_shown(
     results: Results, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(_: Results) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise KeyError("inside")
 
     service = Service(results)
-    monkeypatch.setattr(Results, "jobs", fail)
+    monkeypatch.setattr(Results, "summaries", fail)
     with capture_logs() as said:
         answers = [service.ask("/api/v1/jobs") for _ in range(MOST_A_MINUTE + 5)]
     assert answers[0].headers["content-type"] == "application/problem+json"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
-from api.results.records import JobRecord, JobUpdate, WindowRecord
+from api.results.database import Results
+from api.results.records import JobRecord, JobUpdate, Tally, WindowRecord
 from patterns.result import Anomaly, Iteration, Subject
 from tests.api.made import SECOND_NS, START_NS
 
@@ -39,6 +41,26 @@ def record(
         first_seen_ns=START_NS + first_s * SECOND_NS,
         last_seen_ns=START_NS + last_s * SECOND_NS,
     )
+
+
+def long_record(job_id: str = "job-0", *, volume: int = 7, turns: int = 600) -> JobRecord:
+    """With two groups of one kind, one of another, a rank and an edge."""
+    ring = {"kind": "dp", "algorithm": "ring", "collective": "all_reduce", "members": ["a", "b"]}
+    groups: list[dict[str, Any]] = [{"id": "dp-0", **ring}, {"id": "dp-1", **ring}]
+    groups.append({**ring, "id": "dp-2", "members": ["a", "b", "c"]})
+    document = {
+        "id": job_id,
+        "status": "training",
+        "groups": groups,
+        "ranks": [{"endpoint": "a", "host": None}],
+        "edges": [{"src": "a", "dst": "b", "bytes": volume}],
+        "period_s": 1.25,
+    }
+    return replace(record(job_id), document=document, state={"turns": turns})
+
+
+def tallies(results: Results) -> dict[str, Tally]:
+    return {summary.id: summary.tally for summary in results.summaries()}
 
 
 def iterations(

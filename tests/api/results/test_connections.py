@@ -17,7 +17,7 @@ from api.errors import ResultsError
 from api.results import connections
 from api.results.connections import sqlite_url
 from api.results.database import Results
-from tests.api.results.made import anomaly, iterations, record, update, window
+from tests.api.results.made import anomaly, iterations, record, tallies, update, window
 
 SECRET = "hunter2"
 
@@ -121,7 +121,7 @@ def test_a_column_that_is_no_json(file: Path) -> None:
     with closing(Results(sqlite_url(file))) as results:
         results.save(None, [update(record())])
         with closing(sqlite3.connect(file, isolation_level=None)) as connection:
-            connection.execute("UPDATE jobs SET state = 'x'")
+            connection.execute("UPDATE details SET state = 'x'")
         with pytest.raises(ResultsError, match="a column holds no JSON"):
             results.jobs()
 
@@ -202,7 +202,7 @@ from tests.api.results.made import iterations, record, update, window
 results = Results(sys.argv[1])
 results.save(window(0), [update(record(last_s=0), iterations([0]))])
 with results._connections.writing() as connection:
-    Saving(window(1), [update(record(last_s=1), iterations([1]))]).write(connection)
+    Saving(window(1), [update(record(last_s=1), iterations([1]))], {}).write(connection)
     print(0, flush=True)
     time.sleep(3600)
 """
@@ -227,4 +227,4 @@ def test_a_killed_writer_leaves_whole_turns(file: Path, program: str, turns: int
         assert results.window() == window(turn)
         assert results.iterations("job-0") == list(iterations(range(turn + 1)))
         results.save(window(turn + 1), [update(record(last_s=turn + 1), iterations([turn + 1]))])
-        assert results.tallies()["job-0"].iterations == turn + 2
+        assert tallies(results)["job-0"].iterations == turn + 2

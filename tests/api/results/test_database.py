@@ -2,13 +2,24 @@ from __future__ import annotations
 
 import threading
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
+from sqlalchemy import event
 
 from api.results.database import Results
-from api.results.records import Life, Tally
+from api.results.records import JobRecord, Life, Tally
+from api.results.summary import long_part, summarized
 from tests.api.made import SECOND_NS, START_NS
-from tests.api.results.made import anomaly, iterations, record, update, window
+from tests.api.results.made import (
+    anomaly,
+    iterations,
+    long_record,
+    record,
+    tallies,
+    update,
+    window,
+)
 
 
 def test_jobs_come_by_first_seen_then_id(results: Results) -> None:
@@ -32,9 +43,104 @@ def test_lives_say_where_jobs_stand(results: Results) -> None:
     ]
 
 
+def test_a_summary_has_all_but_what_is_long(results: Results) -> None:
+    found = [anomaly("a"), anomaly("b", end_s=None)]
+    results.save(None, [update(long_record(), iterations([0, 1]), (), found)])
+    (summary,) = results.summaries()
+    assert summary.id == "job-0"
+    assert summary.document == summarized(long_record().document)
+    assert summary.first_seen_ns == long_record().first_seen_ns
+    assert summary.last_seen_ns == long_record().last_seen_ns
+    assert summary.tally == Tally(2, 2, iterations([1])[0], 1, 2)
+    assert results.summary("job-0") == summary
+    assert results.detailed("job-0") == (summary, long_part(long_record().document))
+
+
+def test_a_summary_s_digest_stands_for_what_it_lacks(results: Results) -> None:
+    def digest(job: JobRecord) -> str:
+        results.save(None, [update(job)])
+        summary = results.summary("job-0")
+        assert summary is not None
+        return summary.digest
+
+    first, short = long_record(), {**long_record().document, "period_s": 9.0}
+    assert digest(first) == digest(replace(first, document=short, last_seen_ns=2 * START_NS))
+    assert digest(first) != digest(long_record(volume=8))
+    assert digest(first) == digest(long_record(volume=7))
+
+
+STATUSES = {
+    # By first seen: the third is the oldest.
+    "job-0": ("training", 3),
+    "job-1": ("ended", 4),
+    "job-2": ("training", 1),
+    "job-3": ("ended", 2),
+    "job-4": ("idle", 5),
+    "job-5": ("ended", 6),
+}
+
+
+@pytest.mark.parametrize(
+    ("statuses", "limit", "jobs"),
+    [
+        ([], None, [2, 3, 0, 1, 4, 5]),
+        ([], 6, [2, 3, 0, 1, 4, 5]),
+        ([], 10**30, [2, 3, 0, 1, 4, 5]),
+        # The oldest of those that have ended go first, then the oldest of the others.
+        ([], 5, [2, 0, 1, 4, 5]),
+        ([], 4, [2, 0, 4, 5]),
+        ([], 3, [2, 0, 4]),
+        ([], 2, [0, 4]),
+        ([], 1, [4]),
+        ([], 0, []),
+        ([], -1, []),
+        (["training"], None, [2, 0]),
+        (["training"], 1, [0]),
+        (["ended"], 2, [1, 5]),
+        (["training", "idle"], None, [2, 0, 4]),
+        (["hung"], None, []),
+        (["hung"], 5, []),
+    ],
+)
+def test_summaries_by_status_and_number(
+    results: Results, statuses: list[str], limit: int | None, jobs: list[int]
+) -> None:
+    results.save(
+        None,
+        [
+            update(record(name, status=status, first_s=first))
+            for name, (status, first) in STATUSES.items()
+        ],
+    )
+    told = results.summaries(*statuses, limit=limit)
+    assert [summary.id for summary in told] == [f"job-{job}" for job in jobs]
+    assert results.statuses() == {"training": 2, "ended": 3, "idle": 1}
+
+
+def test_summaries_read_neither_documents_nor_states(results: Results) -> None:
+    results.save(None, [update(long_record())])
+    read: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        read.append(statement)
+
+    event.listen(results._connections._engine, "before_cursor_execute", note)
+    assert len(results.summaries()) == len(results.summaries("training", limit=1)) == 1
+    assert results.summary("job-0") is not None
+    assert results.statuses() == {"training": 1}
+    assert len([text for text in read if text.startswith("SELECT")]) == 4
+    assert not [text for text in read if "details" in text]
+    results.job("job-0")
+    assert "details" in read[-1]
+
+
 def test_what_is_not_there_is_none_or_empty(results: Results) -> None:
     assert results.window() is None
     assert results.job("job-0") is None
+    assert results.summary("job-0") is None
+    assert results.detailed("job-0") is None
+    assert results.summaries() == []
+    assert results.statuses() == {}
     assert results.iterations("job-0") == []
     assert results.anomalies("job-0") == []
 
@@ -110,7 +216,7 @@ def test_tallies(results: Results) -> None:
             update(record("job-2"), (), iterations([0], final=False)),
         ],
     )
-    assert results.tallies() == {
+    assert tallies(results) == {
         "job-0": Tally(2, 4, iterations([2])[0], 2, 3),
         "job-1": Tally(0, 1, None, 0, 0),
         "job-2": Tally(0, 0, None, 0, 0),
@@ -132,20 +238,20 @@ def test_everything_is_there_after_a_restart(url: str) -> None:
     given = update(record(), iterations([0, 1]), iterations([2], final=False), [anomaly()])
     with closing(Results(url)) as results:
         results.save(window(), [given])
-        before = results.tallies()
+        before = tallies(results)
     with closing(Results(url)) as results:
         assert results.window() == window()
         assert results.jobs() == [given.record]
         assert results.iterations("job-0") == [*given.final, *given.provisional]
         assert results.anomalies() == [("job-0", anomaly())]
-        assert results.tallies() == before
+        assert tallies(results) == before
 
 
 def test_check_leaves_no_trace(results: Results) -> None:
     assert results.check() is None
     assert results.check() is None
     assert results.jobs() == []
-    assert results.tallies() == {}
+    assert tallies(results) == {}
 
 
 def test_readers_see_whole_turns_while_one_writes(results: Results) -> None:
@@ -155,7 +261,7 @@ def test_readers_see_whole_turns_while_one_writes(results: Results) -> None:
     def look() -> None:
         try:
             while not done.is_set():
-                tally = results.tallies()["job-0"]
+                tally = tallies(results)["job-0"]
                 if tally.last is None or tally.iterations != tally.last.index + 1:
                     wrong.append(tally)
                 job = results.job("job-0")
@@ -177,4 +283,4 @@ def test_readers_see_whole_turns_while_one_writes(results: Results) -> None:
         for reader in readers:
             reader.join()
     assert wrong == []
-    assert results.tallies()["job-0"].iterations == turns
+    assert tallies(results)["job-0"].iterations == turns

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from api.results.database import Results
 from tests.api.made import SECOND_NS, START_NS
-from tests.api.results.made import anomaly, iterations, record, update
+from tests.api.results.made import anomaly, iterations, record, tallies, update
 
 
 def at(seconds: int) -> int:
@@ -44,10 +44,10 @@ def test_counts_of_a_job_that_runs_do_not_fall(results: Results) -> None:
     results.save(None, [update(record(), iterations(range(5)))])
     assert results.forget(at(100)) == 5
     assert results.iterations("job-0") == []
-    tally = results.tallies()["job-0"]
+    tally = tallies(results)["job-0"]
     assert (tally.iterations, tally.next_index, tally.last) == (5, 5, None)
     results.save(None, [update(record(), iterations([5]))])
-    tally = results.tallies()["job-0"]
+    tally = tallies(results)["job-0"]
     assert (tally.iterations, tally.next_index, tally.last) == (6, 6, iterations([5])[0])
 
 
