@@ -31,10 +31,13 @@ class Numbering:
         The newest final ones, at most `KEPT`.
     anew : bool
         Whether the next one ends at another moment of the turn than they do.
+    set_back : bool
+        Whether the clock was set back after them: their times say nothing of what comes.
     """
 
     iterations: tuple[Iteration, ...] = ()
     anew: bool = False
+    set_back: bool = False
 
     @property
     def next_index(self) -> int:
@@ -42,7 +45,8 @@ class Numbering:
 
     @property
     def last_end_ns(self) -> int | None:
-        return self.iterations[-1].end_ns if self.iterations else None
+        """Where the next one begins; None = that is not known."""
+        return self.iterations[-1].end_ns if self.iterations and not self.set_back else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +95,16 @@ def settle(
         Count from now on at the moment of the turn that these ends are of. The one iteration
         that spans the change is no step of the job, and not complete.
     """
-    anew = anew or numbering.anew
+    last = numbering.last_end_ns
+    if last is not None and last > window_ns[1]:
+        numbering, last = replace(numbering, set_back=True), None
+    anew = anew or numbering.anew or numbering.set_back
     shift_ns = 0.0 if anew else phase_shift(numbering, ends_ns, period_s)
     if abs(shift_ns) <= SAME_PHASE * period_s * 1e9:
         most_ns = DRAWN * period_s * 1e9
         shift_ns -= min(max(shift_ns, -most_ns), most_ns)
     ends = ends_ns - int(shift_ns)
     shortest_ns = SHORTEST * period_s * 1e9
-    last = numbering.last_end_ns
     begin = window_ns[0] if last is None else last
     # Between the last end and a window that begins far behind it nobody looked.
     whole = last is not None and window_ns[0] <= last + shortest_ns and not anew
@@ -116,7 +122,8 @@ def settle(
         provisional.append(Iteration(index, begin, window_ns[1], None, False, False))
     kept = (*numbering.iterations, *final)[-KEPT:]
     still = anew and bool(numbering.iterations) and not final
-    return Settled(Numbering(kept, still), tuple(final), tuple(provisional))
+    after = Numbering(kept, still, numbering.set_back and not final)
+    return Settled(after, tuple(final), tuple(provisional))
 
 
 def finish(numbering: Numbering, end_ns: int) -> tuple[Numbering, Iteration | None]:
@@ -147,7 +154,7 @@ def phase_shift(numbering: Numbering, ends_ns: NDArray[np.int64], period_s: floa
     """
     period_ns = period_s * 1e9
     known = _counted_from(numbering)
-    if not len(known) or numbering.anew:
+    if not len(known) or numbering.anew or numbering.set_back:
         return 0.0
     near = ends_ns[(ends_ns >= known[0] - period_ns / 2) & (ends_ns <= known[-1] + period_ns / 2)]
     if not len(near):

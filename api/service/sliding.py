@@ -152,6 +152,8 @@ class Sliding:
         began_s = self._clock()
         self._failure = None
         for part in slices:
+            if part.start_ns <= self._window.end_ns:
+                self._step_back(part.start_ns)
             self._window.add(part)
             self._see(part)
         if self._window.end_ns:
@@ -168,6 +170,18 @@ class Sliding:
             self._standing.busy_s + self._clock() - began_s,
             self._failure,
         )
+
+    def _step_back(self, now_ns: int) -> None:
+        """The clock was set back: what was to happen at a time to come is due now."""
+        self._discover_at_ns = 0
+        for handle, job in self._jobs.items():
+            self._jobs[handle] = replace(
+                job,
+                last_seen_ns=min(job.last_seen_ns, now_ns),
+                studied_ns=0,
+                due_ns=0,
+                numbering=replace(job.numbering, set_back=True),
+            )
 
     def _see(self, part: Slice) -> None:
         """Note when each job's traffic was last seen."""
@@ -253,7 +267,7 @@ class Sliding:
             swallowed = any(2 * len(job.endpoints & one) > len(job.endpoints) for one in sets)
             if job.id and swallowed:
                 self._note(replace(job, status="ended", provisional=()))
-            if swallowed or not job.id:
+            if swallowed or not (job.id or job.confirmed):
                 del self._jobs[handle]
 
     def _join_doubted(self, period_s: float) -> None:
