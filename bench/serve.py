@@ -99,7 +99,7 @@ class Watched:
 
 
 def _endpoints(reading: sqlite3.Connection, job: str) -> frozenset[str]:
-    (text,) = reading.execute("SELECT document FROM jobs WHERE id = ?", (job,)).fetchone()
+    (text,) = reading.execute("SELECT summary FROM jobs WHERE id = ?", (job,)).fetchone()
     return frozenset(json.loads(text)["endpoints"])
 
 

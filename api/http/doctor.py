@@ -52,7 +52,7 @@ def doctor(sources: From) -> Response:
 def _jobs(results: Results) -> Counter[str] | None:
     """Jobs by status, without those that ended; None: no results, of which a check says why."""
     try:
-        statuses = Counter(record.document["status"] for record in results.jobs())
+        statuses = Counter(results.statuses())
     except ResultsError:
         return None
     del statuses["ended"]

@@ -41,7 +41,8 @@ def result(sources: From) -> Response:
     if last is None:
         raise HTTPException(404, "no window has been analysed yet")
     # A job that was last seen before the window began is no part of it.
-    seen = [record for record in sources.results.jobs() if record.last_seen_ns >= last.start_ns]
+    ids = [s.id for s in sources.results.summaries() if s.last_seen_ns >= last.start_ns]
+    seen = [record for job in ids if (record := sources.results.job(job)) is not None]
     return JSONResponse(
         {
             "schema_version": SCHEMA_VERSION,

@@ -61,10 +61,11 @@ def restored(results: Results) -> list[tuple[LiveJob, Document]]:
     ------
     ResultsError
     """
+    known = results.summaries("training", "idle", "hung")
     return [
         (_restored(record, Numbering(tuple(_finals(results, record.id)))), record.document)
-        for record in results.jobs()
-        if record.document["status"] != "ended"
+        for summary in known
+        if (record := results.job(summary.id)) is not None
     ]
 
 
