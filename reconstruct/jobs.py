@@ -20,7 +20,7 @@ from collector.schema import Transport
 from reconstruct.activity import activity, timed
 from reconstruct.bins import BIN_NS, Progress
 from reconstruct.iterations import follow_cycle
-from reconstruct.likeness import same_rhythm
+from reconstruct.joining import join
 from reconstruct.merging import group_rows
 from reconstruct.period import CYCLES, Period, find_period
 from reconstruct.traffic import Traffic
@@ -52,6 +52,8 @@ class Candidate:
         How many components were joined by rhythm.
     reliable : float
         Lowest split-half reliability of a component's rhythm: near 0 it could join none.
+    sure : float
+        How surely, by rhythm, its components are one job and no other component belongs to it.
     known_ns : int
         How well the samples' times are known; 0 where they are good.
     """
@@ -64,6 +66,7 @@ class Candidate:
     rhythm: float = 1.0
     components: int = 1
     reliable: float = 1.0
+    sure: float = 1.0
 
 
 def discover(
@@ -83,9 +86,9 @@ def discover(
     component = _components(progress, usable)
     if component.max(initial=-1) < 0:
         return []
-    merged, likeness, parts, weakest = same_rhythm(progress, usable, component, host_of)
-    jobs = int(merged.max()) + 1
-    job_of = np.where(component >= 0, merged[np.maximum(component, 0)], jobs).astype(np.int32)
+    joined = join(progress, usable, component, host_of)
+    jobs = len(joined.parts)
+    job_of = np.where(component >= 0, joined.label[np.maximum(component, 0)], jobs).astype(np.int32)
     owner = np.where(usable, job_of[progress.connections.src], jobs).astype(np.int32)
     row_owner = owner[progress.bins.connection]
     rows = group_rows(row_owner, jobs + 1)
@@ -99,9 +102,14 @@ def discover(
             rows[edges[job] : edges[job + 1]],
         )
         if candidate is not None:
-            joined = float(likeness[job]), int(parts[job]), float(weakest[job])
             found.append(
-                replace(candidate, rhythm=joined[0], components=joined[1], reliable=joined[2])
+                replace(
+                    candidate,
+                    rhythm=float(joined.likeness[job]),
+                    components=int(joined.parts[job]),
+                    reliable=float(joined.reliable[job]),
+                    sure=float(joined.sure[job]),
+                )
             )
     return sorted(found, key=lambda c: int(c.endpoints[0]))
 
@@ -135,7 +143,11 @@ def renew(
     if candidate is None:
         return None
     return replace(
-        candidate, rhythm=known.rhythm, components=known.components, reliable=known.reliable
+        candidate,
+        rhythm=known.rhythm,
+        components=known.components,
+        reliable=known.reliable,
+        sure=known.sure,
     )
 
 

@@ -1,18 +1,19 @@
 """Likeness of rhythm: which components pause and burst together.
 
 The correlation of two components' activity is divided by the root of their reliabilities
-(Spearman 1904): few samples weaken it, a different rhythm removes it.
+(Spearman 1904): few samples weaken it, a different rhythm removes it. Rails of one job are alike
+by 1 whatever their rate; how far an estimate may fall short of that is its standard error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 
+from collector.schema import I64
 from reconstruct.activity import timed
 from reconstruct.bins import Progress
 from reconstruct.hashing import mix
@@ -20,18 +21,54 @@ from reconstruct.hashing import mix
 BIN_NS: Final = 50_000_000
 MOST_BINS: Final = 20_000
 MOST_CELLS: Final = 10_000_000  # bins times components: 160 MB for both halves
-SAME: Final = 0.6  # between rails of a job 0.8 and up, between jobs at most 0.03
-SAME_APART: Final = 0.8  # for components that share no host
-RELIABLE: Final = 0.1  # below this split-half reliability a rhythm says nothing
 
 
-def same_rhythm(
-    progress: Progress,
-    usable: NDArray[np.bool_],
-    component: NDArray[np.int32],
-    host_of: Mapping[int, str],
-) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.intp], NDArray[np.float64]]:
-    """Job of each component by rhythm.
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """When components were seen to send; a row is what one connection sent in one time bin.
+
+    Parameters
+    ----------
+    owner : int32[r]
+        Component.
+    first_ns, last_ns : int64[r]
+        Of the row's samples.
+    samples : float64[r]
+    start_ns, end_ns : int
+        All times lie from start to before end.
+    known_ns : int
+        How well they are known; 0 where they are good.
+    count : int
+        Components.
+    """
+
+    owner: NDArray[np.int32]
+    first_ns: I64
+    last_ns: I64
+    samples: NDArray[np.float64]
+    start_ns: int
+    end_ns: int
+    known_ns: int
+    count: int
+
+    def take(self, rows: NDArray[np.intp]) -> Moments:
+        """Some of the rows."""
+        return Moments(
+            self.owner[rows],
+            self.first_ns[rows],
+            self.last_ns[rows],
+            self.samples[rows],
+            self.start_ns,
+            self.end_ns,
+            self.known_ns,
+            self.count,
+        )
+
+
+def moments(
+    progress: Progress, usable: NDArray[np.bool_], component: NDArray[np.int32], count: int
+) -> Moments:
+    """Moments of `count` components.
 
     Parameters
     ----------
@@ -40,86 +77,90 @@ def same_rhythm(
         Connections that count.
     component : int32[e]
         Component of each endpoint, -1 for none.
-    host_of : mapping
-        Host of an endpoint id where it is known.
+    """
+    bins = progress.bins
+    of_connection = np.where(usable, component[progress.connections.src], -1)
+    rows = np.flatnonzero(of_connection[bins.connection] >= 0)
+    rows, last, known_ns = timed(bins, rows)
+    return Moments(
+        owner=of_connection[bins.connection[rows]].astype(np.int32),
+        first_ns=last - (bins.last_ns[rows] - bins.first_ns[rows]),
+        last_ns=last,
+        samples=bins.samples[rows].astype(np.float64),
+        # A time that is not good stands in the middle of what it may be.
+        start_ns=progress.window_start_ns - known_ns,
+        end_ns=progress.window_end_ns + 1,
+        known_ns=known_ns,
+        count=count,
+    )
 
-    Returns
-    -------
-    label : int32[n]
-        Job of each component.
-    lowest : float64[jobs]
-        Lowest likeness that joined two of its components; 1 where there is one.
-    parts : intp[jobs]
-        Components of each job.
-    weakest : float64[jobs]
-        Lowest reliability of a component's rhythm.
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """How alike the rhythms of components are.
+
+    Parameters
+    ----------
+    like : float64[n, n]
+        Disattenuated correlation of each pair, at most 1.
+    error : float64[n, n]
+        Its standard error for two that are alike.
+    reliable : float64[n]
+        Split-half reliability of each one's rhythm, 0 to 1.
+    """
+
+    like: NDArray[np.float64]
+    error: NDArray[np.float64]
+    reliable: NDArray[np.float64]
+
+
+def likeness(seen: Moments) -> Likeness:
+    """Likeness of all pairs of components.
 
     Notes
     -----
-    Components too sparse to have a rhythm of their own are joined where they have the same hosts.
+    Errors are those of counting. A correlation of rho between signals whose noise fills n bins
+    evenly errs by (1 - rho^2) / sqrt(n), and so does that of the halves; for n stands the bins
+    that a component's samples fill, (sum of counts)^2 / sum of squares.
     """
-    count = int(component.max()) + 1
-    like, reliable = likeness(progress, usable, component, count)
-    shared, same = _hosts(component, host_of, count)
-    known = np.diagonal(shared) > 0
-    apart = np.outer(known, known) & (shared == 0)
-    told = np.minimum.outer(reliable, reliable) >= RELIABLE
-    joined = np.where(told, like >= np.where(apart, SAME_APART, SAME), same)
-    np.fill_diagonal(joined, False)
-    jobs, label = connected_components(joined, directed=False)
-    lowest = np.ones(jobs)
-    one, other = np.nonzero(joined)
-    # What is joined by its hosts alone shows no likeness at all.
-    shown = np.where(told[one, other], np.maximum(0.0, like[one, other]), 0.0)
-    np.minimum.at(lowest, label[one], shown)
-    weakest = np.ones(jobs)
-    np.minimum.at(weakest, label, reliable)
-    return label.astype(np.int32), lowest, np.bincount(label, minlength=jobs), weakest
-
-
-def _hosts(
-    component: NDArray[np.int32], host_of: Mapping[int, str], count: int
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Hosts that components share, int64[n, n], and whether they have just the same ones."""
-    held = [(component[e], name) for e, name in host_of.items() if component[e] >= 0]
-    names = {name: i for i, name in enumerate(sorted({name for _, name in held}))}
-    incidence = np.zeros((count, len(names)), np.float32)
-    for owner, name in held:
-        incidence[owner, names[name]] = 1
-    shared = (incidence @ incidence.T).astype(np.int64)
-    size = np.diagonal(shared)
-    same = (shared == size[:, None]) & (shared == size[None, :]) & (shared > 0)
-    return shared, np.asarray(same)
-
-
-def likeness(
-    progress: Progress, usable: NDArray[np.bool_], component: NDArray[np.int32], count: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Disattenuated correlation between components, float64[n, n], and reliabilities float64[n]."""
-    bins = progress.bins
-    rows = np.flatnonzero(usable[bins.connection])
-    rows = rows[component[progress.connections.src[bins.connection[rows]]] >= 0]
-    rows, time, known_ns = timed(bins, rows)
-    owner = component[progress.connections.src[bins.connection[rows]]]
-    start = progress.window_start_ns - known_ns
-    span = progress.window_end_ns + 1 - start
-    cells = max(1, min(MOST_BINS, MOST_CELLS // count))
-    width = max(BIN_NS, 2 * known_ns, -(-span // cells))
-    length = max(1, -(-span // width))
-    # Samples of one datagram share its time: only whole datagrams are thinnings of a signal. Drawn
-    # by hash, as taking every other one would make the halves alike by itself.
-    key = owner.astype(np.uint64) << np.uint64(40)
-    half = (mix(key ^ time.astype(np.uint64)) >> np.uint64(63)).astype(np.int64)
-    slot = np.clip((time - start) // width, 0, length - 1)
-    cell = (half * count + owner) * length + slot
-    counted = np.bincount(cell, bins.samples[rows], 2 * count * length)
-    first, second = counted.astype(np.float64).reshape(2, count, length)
+    first, second = _halves(seen)
     split = (_standard(first) * _standard(second)).mean(axis=1)
     reliable = np.clip(2 * split / (1 + split), 0, 1)
-    whole = _standard(first + second)
-    raw = whole @ whole.T / length
-    scale = np.sqrt(np.maximum(np.outer(reliable, reliable), 1e-9))
-    return np.minimum(raw / scale, 1.0), reliable
+    whole = first + second
+    filled = whole.sum(axis=1) ** 2 / np.maximum((whole**2).sum(axis=1), 1e-9)
+    whole = _standard(whole)
+    raw = whole @ whole.T / whole.shape[1]
+    both = np.sqrt(np.maximum(np.outer(reliable, reliable), 1e-9))
+    # Error of a reliability relative to it, from that of the halves' correlation.
+    halves = reliable / (2 - reliable)
+    of_one = 2 * (1 - halves**2) / (1 + halves) ** 2 / np.sqrt(np.maximum(filled, 1.0))
+    of_one /= np.maximum(reliable, 1e-9)
+    of_pair = (1 - both**2) / both / np.sqrt(np.maximum(np.minimum.outer(filled, filled), 1.0))
+    error = np.sqrt(of_pair**2 + 0.25 * np.add.outer(of_one**2, of_one**2))
+    return Likeness(np.minimum(raw / both, 1.0), error, reliable)
+
+
+def _halves(seen: Moments) -> NDArray[np.float64]:
+    """Samples per component and bin, in two random halves; float64[2, n, bins]."""
+    span = seen.end_ns - seen.start_ns
+    cells = max(1, min(MOST_BINS, MOST_CELLS // seen.count))
+    width = max(BIN_NS, 2 * seen.known_ns, -(-span // cells))
+    length = max(1, -(-span // width))
+    # A row's first and last sample stand for all between them.
+    several = seen.first_ns < seen.last_ns
+    counted = np.zeros(2 * seen.count * length)
+    for time, owner, samples in (
+        (seen.last_ns, seen.owner, np.where(several, seen.samples / 2, seen.samples)),
+        (seen.first_ns[several], seen.owner[several], seen.samples[several] / 2),
+    ):
+        # Samples of one datagram share its time: only whole datagrams are thinnings of a signal.
+        # Drawn by hash, as taking every other one would make the halves alike by itself.
+        key = owner.astype(np.uint64) << np.uint64(40)
+        half = (mix(key ^ time.astype(np.uint64)) >> np.uint64(63)).astype(np.int64)
+        slot = np.clip((time - seen.start_ns) // width, 0, length - 1)
+        cell = (half * seen.count + owner) * length + slot
+        counted += np.bincount(cell, samples, len(counted))
+    return counted.reshape(2, seen.count, length)
 
 
 def _standard(rows: NDArray[np.float64]) -> NDArray[np.float64]:

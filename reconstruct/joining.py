@@ -1,0 +1,164 @@
+"""Joining: which components are one job.
+
+Rails of a job never talk to each other, yet all pause and burst together. Components are joined
+where their rhythms are as alike as their samples let them be, and where they keep step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
+
+from reconstruct.bins import Progress
+from reconstruct.drift import drift
+from reconstruct.likeness import Likeness, likeness, moments
+
+SAME: Final = 0.6  # less alike is no rail, even one that a fault makes slow for half of the window
+SAME_APART: Final = 0.8  # for components that share no host
+ALIKE: Final = 0.9  # rails are alike by 1, jobs in phase for 8 turns by up to 0.95
+ERRORS: Final = 3.0  # standard errors by which likeness may fall short
+DRIFTED: Final = 3.0  # sigmas of drift; within a job below 2.7 in all simulated fabrics
+NEARLY: Final = 4.0  # sigmas of drift up to which the jobs may yet be one
+RELIABLE: Final = 0.1  # below this split-half reliability a rhythm says nothing
+FIRM: Final = 0.5  # below this it does not decide between two others
+UNTOLD: Final = 0.3  # chance of another rhythm that is only nearly the same to belong here
+SERIES: Final = 3.0  # jobs come in series of one model: so much oftener are periods near
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Components as jobs.
+
+    Parameters
+    ----------
+    label : int32[n]
+        Job of each component.
+    likeness : float64[jobs]
+        Lowest likeness that joined two of its components; 1 where there is one.
+    parts : intp[jobs]
+        Components of each job.
+    reliable : float64[jobs]
+        Lowest reliability of a component's rhythm.
+    sure : float64[jobs]
+        1 less the chance that a part is another job's, or that a part of this one is left out.
+    """
+
+    label: NDArray[np.int32]
+    likeness: NDArray[np.float64]
+    parts: NDArray[np.intp]
+    reliable: NDArray[np.float64]
+    sure: NDArray[np.float64]
+
+
+def join(
+    progress: Progress,
+    usable: NDArray[np.bool_],
+    component: NDArray[np.int32],
+    host_of: Mapping[int, str],
+) -> Joined:
+    """Join components by rhythm.
+
+    Parameters
+    ----------
+    progress : Progress
+    usable : bool[c]
+        Connections that count.
+    component : int32[e]
+        Component of each endpoint, -1 for none.
+    host_of : mapping
+        Host of an endpoint id where it is known.
+
+    Notes
+    -----
+    Components too sparse to have a rhythm of their own are joined where they have the same hosts.
+    """
+    count = int(component.max()) + 1
+    seen = moments(progress, usable, component, count)
+    found = likeness(seen)
+    shared, same = _hosts(component, host_of, count)
+    known = np.diagonal(shared) > 0
+    apart = np.outer(known, known) & (shared == 0)
+    told = np.minimum.outer(found.reliable, found.reliable) >= RELIABLE
+    may = told & (found.like >= np.where(apart, SAME_APART, SAME))
+    one, other = np.nonzero(np.triu(may, 1))
+    moved = drift(seen, one, other)
+    # Components of the same hosts are rails of one job unless they are clearly not.
+    rails = same[one, other]
+    alike = rails | (found.like[one, other] >= ALIKE - ERRORS * found.error[one, other])
+    sigmas = np.where(rails, moved.at_once, moved.sigmas)
+    linked = same & ~told
+    linked[one, other] = linked[other, one] = alike & (sigmas < DRIFTED)
+    np.fill_diagonal(linked, False)
+    _decide(linked, found)
+    jobs, label = connected_components(linked, directed=False)
+    # Two jobs that differ in period by a share of d drift by d times the turns, evenly: a root mean
+    # square of 1 / sqrt(12) of that.
+    unseen = 2 * math.sqrt(12) * DRIFTED * moved.noise / np.maximum(moved.turns, 1)
+    others = np.where(rails, 1 - SAME, (1 - ALIKE) * max(jobs - 1, 1))
+    chance = np.minimum(SERIES * others * unseen, 1.0)
+    joined = linked[one, other]
+    sure = 1 - _worst(count, jobs, label, one[joined], other[joined], chance[joined])
+    nearly = (label[one] != label[other]) & (sigmas < np.where(alike, NEARLY, DRIFTED))
+    for end in (one, other):
+        np.minimum.at(sure, label[end[nearly]], 1 - UNTOLD)
+    lowest = np.ones(jobs)
+    one, other = np.nonzero(linked)
+    # What is joined by its hosts alone shows no likeness at all.
+    shown = np.where(told[one, other], np.maximum(0.0, found.like[one, other]), 0.0)
+    np.minimum.at(lowest, label[one], shown)
+    weakest = np.ones(jobs)
+    np.minimum.at(weakest, label, found.reliable)
+    parts = np.bincount(label, minlength=jobs)
+    return Joined(label.astype(np.int32), lowest, parts, weakest, sure)
+
+
+def _decide(linked: NDArray[np.bool_], found: Likeness) -> None:
+    """Leave each faint component one of its links to clear ones: that to the likest.
+
+    A faint rhythm is like any other within its error, so it would make one job of two.
+    """
+    firm = found.reliable >= FIRM
+    torn = np.flatnonzero(~firm & (linked & firm).any(axis=1))
+    likest = np.where(linked[torn] & firm, found.like[torn], -np.inf).argmax(axis=1)
+    linked[np.ix_(torn, torn)] = False
+    linked[np.ix_(torn, firm)] = linked[np.ix_(firm, torn)] = False
+    linked[torn, likest] = linked[likest, torn] = True
+
+
+def _worst(
+    count: int,
+    jobs: int,
+    label: NDArray[np.int32],
+    one: NDArray[np.intp],
+    other: NDArray[np.intp],
+    chance: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Largest chance among the links that each job needs, the most certain ones that hold it."""
+    # A link of weight 0 is none to a sparse graph.
+    graph = coo_array((np.maximum(chance, 1e-9), (one, other)), shape=(count, count))
+    needed = minimum_spanning_tree(graph.tocsr()).tocoo()
+    worst = np.zeros(jobs)
+    np.maximum.at(worst, label[needed.row], needed.data)
+    return worst
+
+
+def _hosts(
+    component: NDArray[np.int32], host_of: Mapping[int, str], count: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Hosts that components share, int64[n, n], and whether they have just the same ones."""
+    held = [(component[e], name) for e, name in host_of.items() if component[e] >= 0]
+    names = {name: i for i, name in enumerate(sorted({name for _, name in held}))}
+    incidence = np.zeros((count, len(names)), np.float32)
+    for owner, name in held:
+        incidence[owner, names[name]] = 1
+    shared = (incidence @ incidence.T).astype(np.int64)
+    size = np.diagonal(shared)
+    same = (shared == size[:, None]) & (shared == size[None, :]) & (shared > 0)
+    return shared, np.asarray(same)
