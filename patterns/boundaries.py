@@ -16,6 +16,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from collector.schema import Transport
+from reconstruct.acknowledgements import PSN_BITS
 from reconstruct.activity import prompt
 from reconstruct.bins import Progress
 
@@ -25,6 +27,8 @@ CURVE_BINS: Final = 10
 ROUNDS: Final = 4
 LATEST: Final = 0.9  # quantile of the groups' ends: the last of them, less their noise
 FEWEST_TURNS: Final = 3  # pauses with samples around them, before a volume is known
+UNSEEN: Final = 0.1  # of a turn: a moment so far behind the sample before it was put there
+BLIND: Final = 1.5  # turns without any sample: telemetry was missing, or the job stood still
 FEWEST_ROWS: Final = 10  # of a group, before it gets an offset of its own
 
 
@@ -82,16 +86,16 @@ def read_clock(
     rows = np.flatnonzero((group_of[bins.connection] >= 0) & prompt(bins))
     connection = bins.connection[rows]
     heads = np.flatnonzero(np.diff(connection, prepend=-1))
+    blind = _blind(np.sort(bins.last_ns[rows]), pauses_ns)
     owner = np.zeros(len(rows), np.intp)
     volume = np.full(len(rows), np.nan)
     group: list[int] = []
     for head, tail in zip(heads, np.append(heads[1:], len(rows)), strict=True):
-        line = _line(progress, rows[head:tail], pauses_ns)
+        line = _line(progress, rows[head:tail], pauses_ns, blind)
         if line is None:
             continue
-        start, size = line
         owner[head:tail] = len(group)
-        volume[head:tail] = (bins.last_seq[rows[head:tail]] - start) / size
+        volume[head:tail] = line
         group.append(int(group_of[connection[head]]))
     told = np.isfinite(volume)
     time = bins.last_ns[rows[told]]
@@ -109,21 +113,63 @@ def read_clock(
     )
 
 
+def _blind(time_ns: NDArray[np.int64], pauses_ns: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Pauses in a stretch without samples of any connection; bool[k]."""
+    after = np.clip(np.searchsorted(time_ns, pauses_ns), 1, len(time_ns) - 1)
+    silent = time_ns[after] - time_ns[after - 1]
+    return np.asarray(silent > BLIND * np.median(np.diff(pauses_ns)))
+
+
 def _line(
-    progress: Progress, rows: NDArray[np.intp], pauses_ns: NDArray[np.int64]
-) -> tuple[float, float] | None:
-    """(start, volume): position in pause k is `start + k * volume`, halfway between samples."""
+    progress: Progress,
+    rows: NDArray[np.intp],
+    pauses_ns: NDArray[np.int64],
+    blind: NDArray[np.bool_],
+) -> NDArray[np.float64] | None:
+    """Volume gone by at each row of a connection, in turns; pause k lies at k.
+
+    None where too few pauses have samples around them.
+    """
     bins = progress.bins
     after = np.searchsorted(bins.first_ns[rows], pauses_ns)
-    seen = (after > 0) & (after < len(rows))
+    # Halfway between the samples around a blind stretch is in no certain pause.
+    seen = (after > 0) & (after < len(rows)) & ~blind
     if seen.sum() < FEWEST_TURNS:
         return None
-    before_seq = bins.last_seq[rows[after[seen] - 1]]
-    after_seq = bins.first_seq[rows[after[seen]]]
-    turn, position = np.flatnonzero(seen), (before_seq + after_seq) / 2
+    turn, at = np.flatnonzero(seen), after[seen]
+    position = (bins.last_seq[rows[at - 1]] + bins.first_seq[rows[at]]) / 2
+    gone = bins.last_seq[rows].astype(np.float64)
+    for row, short in _rounds_lost(progress, rows, turn, at, position, blind):
+        position[at > row] += short
+        gone[row:] += short
     middle, mean = turn.mean(), position.mean()
     volume = float(((turn - middle) * (position - mean)).sum() / ((turn - middle) ** 2).sum())
-    return (float(mean - volume * middle), volume) if volume > 0 else None
+    return (gone - mean) / volume + middle if volume > 0 else None
+
+
+def _rounds_lost(
+    progress: Progress,
+    rows: NDArray[np.intp],
+    turn: NDArray[np.intp],
+    at: NDArray[np.intp],
+    position: NDArray[np.float64],
+    blind: NDArray[np.bool_],
+) -> list[tuple[int, float]]:
+    """Where the counter went round unseen: the first row behind, and by how much it is short.
+
+    `at` is the first row behind the pause of each turn, `position` that of the pause.
+    """
+    turns, moved = np.diff(turn), np.diff(position)
+    roce = progress.connections.transport[progress.bins.connection[rows[0]]] == Transport.ROCEV2
+    whole = 2.0 ** (PSN_BITS if roce else 32)
+    rounds = np.rint((turns * np.median(moved / turns) - moved) / whole)
+    time = progress.bins.last_ns[rows]
+    lost = []
+    for k in np.flatnonzero(rounds > 0).tolist():
+        silent = np.diff(time[at[k] - 1 : at[k + 1]])
+        if len(silent) and blind[turn[k] : turn[k + 1]].any():
+            lost.append((int(at[k]) + int(silent.argmax()), float(rounds[k] * whole)))
+    return lost
 
 
 def has_reached(clock: VolumeClock, share: float, turn: int) -> bool:
@@ -150,6 +196,7 @@ def reached(clock: VolumeClock, share: float, crude_ns: NDArray[np.int64]) -> ND
     """
     left = share - clock.share
     inside = (clock.turn < len(crude_ns)) & (left >= 0)
+    inside[inside] = ~_unseen(clock, crude_ns)[clock.turn[inside]]
     for near in NEAR_SHARES:
         late = inside & (left <= near)
         if late.sum() >= ROWS_PER_TURN * len(crude_ns):
@@ -164,6 +211,17 @@ def reached(clock: VolumeClock, share: float, crude_ns: NDArray[np.int64]) -> ND
         (crude_ns - clock.origin_ns) / 1e9,
     )
     return np.asarray(clock.origin_ns + (refined * 1e9).astype(np.int64), np.int64)
+
+
+def _unseen(clock: VolumeClock, crude_ns: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of these moments lie in a stretch without samples, that others follow; bool[k]."""
+    if len(crude_ns) < 2 or not len(clock.time_s):
+        return np.zeros(len(crude_ns), np.bool_)
+    time = np.sort(clock.time_s)
+    crude = (crude_ns - clock.origin_ns) / 1e9
+    before = np.maximum(np.searchsorted(time, crude, "right") - 1, 0)
+    unseen = crude - time[before] > UNSEEN * np.median(np.diff(crude))
+    return np.asarray(unseen & (before < len(time) - 1))
 
 
 def _fit(

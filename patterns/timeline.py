@@ -14,12 +14,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from patterns import boundaries, pauses
+from patterns import boundaries, missed, pauses
 from patterns.boundaries import VolumeClock
 from patterns.claim import claim
+from patterns.missed import Pulse, pulse
 from patterns.pauses import Pace, Pause
 from patterns.result import Claim, Collective
-from reconstruct.activity import prompt
 from reconstruct.bins import Progress
 
 FOLD: Final = 200
@@ -59,14 +59,6 @@ class Timeline:
     ends_ns: NDArray[np.int64]
     collective: Collective
     claim: Claim
-
-
-@dataclass(frozen=True, slots=True)
-class Pulse:
-    """Samples of the connections that mark iterations, in order of time."""
-
-    time_ns: NDArray[np.int64]
-    weight: NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +112,9 @@ def place(
     crude, middles = _crude_ends(signal, turns_ns, pause)
     if len(crude) < 2:
         return None
-    crude, middles = _fill_missed(progress, np.concatenate(groups), signal, crude, middles)
+    crude, middles = missed.fill(progress, np.concatenate(groups), signal, crude, middles)
+    if len(crude) < 2:
+        return None
     reading = _read(progress, groups, crude, middles)
     if reading is None:
         unknown = claim(0.5, 0, 1.0, "too few samples per connection to follow its volume")
@@ -128,8 +122,7 @@ def place(
     reading = _from_longest_pause(progress, groups, reading)
     reading = _without_repeats(progress, groups, reading)
     split, collective, said = _read_pauses(reading, may_shard=may_shard)
-    last_ns = int(signal.time_ns[-1])
-    return Timeline(_ends(progress, reading, split, last_ns), collective, said)
+    return Timeline(_ends(progress, reading, split, signal), collective, said)
 
 
 def _without_repeats(
@@ -167,23 +160,26 @@ def _without_repeats(
 
 
 def _ends(
-    progress: Progress, reading: _Reading, split: Pause | None, last_ns: int
+    progress: Progress, reading: _Reading, split: Pause | None, signal: Pulse
 ) -> NDArray[np.int64]:
     """Ends of iterations at a pause of the turn, or at the one that it is counted from.
 
     The pause behind the last burst may lie outside the window and the burst be whole all the same;
-    but not where nothing was sampled any more (`last_ns`).
+    but not where nothing was sampled any more, or not for a while.
     """
     share = split.share if split else 1.0
     before_s = reading.pace.before(split) if split else 0.0
     ends = reading.ends_ns - int(before_s * 1e9)
     period_ns = int(reading.pace.period_s * 1e9)
     clock = reading.clock
-    if boundaries.has_reached(clock, share, clock.turns):
+    rest = signal.time_ns[np.searchsorted(signal.time_ns, reading.ends_ns[-1]) :]
+    whole = np.diff(rest).max(initial=0) <= (1 + missed.CUT_OFF) * period_ns
+    if whole and boundaries.has_reached(clock, share, clock.turns):
         ends = np.append(ends, ends[-1] + period_ns)
     ends = boundaries.reached(clock, share, ends)
     horizon = min(
-        progress.window_end_ns + int(LAST_WITHIN * period_ns), last_ns + int(UNSEEN * period_ns)
+        progress.window_end_ns + int(LAST_WITHIN * period_ns),
+        int(signal.time_ns[-1]) + int(UNSEEN * period_ns),
     )
     return np.unique(ends[(ends >= progress.window_start_ns) & (ends <= horizon)])
 
@@ -220,21 +216,6 @@ def _from_longest_pause(
     if inside.sum() < 2:
         return reading
     return _read(progress, groups, ends[inside], middles[inside]) or reading
-
-
-def pulse(progress: Progress, connections: NDArray[np.int32]) -> Pulse:
-    """Sample times of some connections, where they are known well enough.
-
-    A row of `ProgressBins` holds two times, its first and its last sample's.
-    """
-    bins = progress.bins
-    rows = np.flatnonzero(np.isin(bins.connection, connections) & prompt(bins))
-    several = bins.samples[rows] > 1
-    time = np.concatenate([bins.last_ns[rows], bins.first_ns[rows][several]])
-    half = np.where(several, bins.samples[rows] / 2, 1.0)
-    weight = np.concatenate([half, half[several]])
-    order = np.argsort(time, kind="stable")
-    return Pulse(time[order], weight[order])
 
 
 def longest_pause(signal: Pulse, turns_ns: NDArray[np.int64]) -> tuple[float, float] | None:
@@ -283,60 +264,6 @@ def _crude_ends(
         found[int(around[best])] = int(around[best] + around[best + 1]) // 2
     moments = sorted(found)
     return np.array(moments, np.int64), np.array([found[m] for m in moments], np.int64)
-
-
-def _fill_missed(
-    progress: Progress,
-    connections: NDArray[np.int32],
-    signal: Pulse,
-    ends_ns: NDArray[np.int64],
-    middles_ns: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Ends and pauses with those put in that lie unseen in a stretch of several iterations.
-
-    A stretch of k periods is k iterations only if it also holds k iterations' samples or, where
-    telemetry itself was missing, if k iterations' bytes went by; else it is one that took so long.
-    """
-    lengths = np.diff(ends_ns)
-    period = float(np.median(lengths))
-    periods = np.rint(lengths / period)
-    gone_by = np.concatenate([[0.0], np.cumsum(signal.weight)])
-    held = np.diff(gone_by[np.searchsorted(signal.time_ns, ends_ns, "right")])
-    parts = np.minimum(periods, np.rint(held / np.median(held)))
-    if (parts < periods).any():
-        moved = _moved(progress, connections, ends_ns)
-        parts = np.maximum(parts, np.minimum(periods, np.rint(moved)))
-    lag = int(np.median(middles_ns - ends_ns))
-    missed = [
-        int(end + length * j / k)
-        for end, length, k in zip(ends_ns, lengths, parts, strict=False)
-        for j in range(1, int(k))
-    ]
-    if not missed:
-        return ends_ns, middles_ns
-    put_in = np.array(missed, np.int64)
-    return np.sort(np.append(ends_ns, put_in)), np.sort(np.append(middles_ns, put_in + lag))
-
-
-def _moved(
-    progress: Progress, connections: NDArray[np.int32], moments_ns: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Iterations' worth of bytes that passed between moments; float64[k - 1].
-
-    By the median connection; a counter that went round unseen makes it too few.
-    """
-    bins = progress.bins
-    shares = []
-    for connection in connections:
-        first, last = np.searchsorted(bins.connection, (connection, connection + 1))
-        if last - first < 2:
-            continue
-        at = np.interp(moments_ns, bins.last_ns[first:last], bins.last_seq[first:last])
-        steps = np.diff(at)
-        typical = float(np.median(steps))
-        if typical > 0:
-            shares.append(steps / typical)
-    return np.median(shares, axis=0) if shares else np.ones(len(moments_ns) - 1)
 
 
 def _read_pauses(reading: _Reading, *, may_shard: bool) -> tuple[Pause | None, Collective, Claim]:

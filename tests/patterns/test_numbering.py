@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -318,7 +319,7 @@ def test_whatever_is_read_what_is_final_only_grows(turns: list[Reading], seed: i
         final += settled.final
         told = [*final, *settled.provisional]
         assert [i.index for i in told] == list(range(len(told)))
-        assert all(a.end_ns == b.start_ns for a, b in zip(told, told[1:], strict=False))
+        assert all(a.end_ns == b.start_ns for a, b in pairwise(told))
         assert all(i.start_ns < i.end_ns for i in told)
         assert all(i.final for i in final)
         assert not any(i.final for i in settled.provisional)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from collector.schema import ABSENT_U32, FlowBatch
-from reconstruct.jobs import Candidate, discover
+from reconstruct.jobs import Candidate, discover, renew
 from reconstruct.progress import follow
 from reconstruct.traffic import classify
 from tests.reconstruct.made import READ_MIDDLE, address, packets, segments, telemetry
@@ -210,3 +211,58 @@ def test_numbering_the_endpoints_otherwise_changes_no_job(seed: int) -> None:
     found, _ = found_in(*(batches[i] for i in order))
     wanted = [named(shuffled[list(m)].tolist()) for m in (FIRST + SECOND, (9, 10, 11, 12))]
     assert sorted(map(sorted, found)) == sorted(map(sorted, wanted))
+
+
+def again(known: Candidate, *batches: FlowBatch, members: Sequence[int]) -> Candidate | None:
+    """`renew` over the window of these samples."""
+    progress = follow(telemetry(*batches))
+    wanted = [i for i, name in enumerate(progress.endpoints.names) if name in named(members)]
+    traffic = classify(progress, [])
+    return renew(progress, traffic, np.array(wanted, np.int32), known)
+
+
+def test_a_job_found_before_is_the_same_among_others() -> None:
+    rng = np.random.default_rng(7)
+    one = ring(FIRST, cuts(1.1, 30, 0.01, rng), rng)
+    two = ring(SECOND, cuts(0.8, 40, 0.01, rng), rng)
+    _, [known] = found_in(*one)
+    joined = replace(known, rhythm=0.7, components=3, reliable=0.6)
+    found, jobs = found_in(*one, *two)
+    place = found.index(named(FIRST))
+    renewed = again(joined, *one, *two, members=FIRST)
+    assert renewed is not None
+    assert renewed.endpoints.tolist() == jobs[place].endpoints.tolist()
+    assert renewed.connections.tolist() == jobs[place].connections.tolist()
+    assert renewed.turns_ns.tolist() == jobs[place].turns_ns.tolist()
+    assert renewed.period == jobs[place].period
+    # How its parts came together was found out elsewhere.
+    assert (renewed.rhythm, renewed.components, renewed.reliable) == (0.7, 3, 0.6)
+
+
+def test_a_job_found_before_has_the_period_of_the_window_now() -> None:
+    rng = np.random.default_rng(8)
+    _, [known] = found_in(*ring(FIRST, cuts(1.1, 20, 0.005, rng), rng))
+    renewed = again(known, *ring(FIRST, cuts(1.6, 20, 0.005, rng), rng), members=FIRST)
+    assert renewed is not None
+    assert renewed.period.seconds == pytest.approx(1.6, rel=0.02)
+
+
+def test_a_job_found_before_holds_nothing_that_leads_out_of_it() -> None:
+    rng = np.random.default_rng(9)
+    turns = cuts(1.1, 20, 0.005, rng)
+    inner, outer = ring(FIRST, turns, rng), ring((7, 9, 11), turns, rng)
+    _, [known] = found_in(*inner)
+    renewed = again(known, *inner, *outer, members=FIRST)
+    assert renewed is not None
+    assert len(renewed.connections) == len(FIRST)
+    assert len(renewed.endpoints) == len(FIRST)
+
+
+def test_a_job_found_before_that_keeps_no_cycle_now_is_not_there() -> None:
+    rng = np.random.default_rng(10)
+    _, [known] = found_in(*ring(FIRST, cuts(1.1, 20, 0.005, rng), rng))
+    other = ring(SECOND, cuts(0.8, 20, 0.005, rng), rng)
+    assert again(known, *other, members=FIRST) is None
+    steady = np.sort(rng.random(400) * 30)
+    noise = packets(nanoseconds(steady), 1, 3, seq=np.arange(400) * 1000)
+    assert again(known, *other, noise, members=FIRST) is None

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from reconstruct.bins import BIN_NS
-from reconstruct.period import autocorrelation, find_period
+from reconstruct.period import Period, autocorrelation, find_period
 from tests import naive
 from tests.reconstruct.rhythm import cuts, moments, signal
 
@@ -159,3 +159,43 @@ def test_no_length_of_the_period_is_favoured() -> None:
 def test_few_samples_do_not_double_the_period() -> None:
     for period_s in (0.9, 1.5, 4.0):
         assert np.abs(wrong_by(period_s, 0.001, 12, range(20))).max() < 0.05
+
+
+def beats(turns: int, micro_batches: int, seed: int) -> NDArray[np.float64]:
+    """Sample times of turns of 5 s: even micro-batches over all of it, the first a heavy one."""
+    rng = np.random.default_rng(seed)
+    starts = 5.0 * (np.arange(turns * micro_batches) / micro_batches)
+    heavy = np.where(np.arange(len(starts)) % micro_batches == 0, 160, 40)
+    at = np.repeat(starts, heavy)
+    return np.sort(at + rng.random(len(at)) * 5.0 / micro_batches * 0.4)
+
+
+def found_period(time_s: NDArray[np.float64]) -> Period:
+    found = find_period(signal(time_s), BIN_S)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("turns", [3, 4])
+@pytest.mark.parametrize("micro_batches", [8, 10])
+def test_a_beat_inside_a_longer_cycle_is_said_to_be_one(turns: int, micro_batches: int) -> None:
+    """The cycle is seen too few times to be the period, yet more alike at it than at the beat."""
+    found = found_period(beats(turns, micro_batches, seed=1))
+    assert found.seconds == pytest.approx(5.0 / micro_batches, rel=0.02)
+    assert found.longer > 1.5
+
+
+@pytest.mark.parametrize("turns", [12, 40])
+def test_a_cycle_seen_often_enough_hides_no_longer_one(turns: int) -> None:
+    found = found_period(beats(turns, 4, seed=2))
+    assert found.seconds == pytest.approx(5.0, rel=0.01)
+    assert found.longer < 1.1
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("cycles", [6, 9, 30])
+def test_a_plain_beat_hides_no_longer_cycle(seed: int, cycles: int) -> None:
+    rng = np.random.default_rng(seed)
+    found = found_period(moments(cuts(1.1, cycles, 0.01, rng), rng))
+    assert found.seconds == pytest.approx(1.1, rel=0.02)
+    assert found.longer < 1.2

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from collector.schema import FlowBatch
+from patterns.timeline import Timeline, place
+from reconstruct.bins import Progress
+from reconstruct.iterations import follow_cycle
+from reconstruct.progress import follow
+from tests.reconstruct.made import START_NS, telemetry
+from tests.reconstruct.rhythm import PER_TURN, cuts, repeated
+
+PERIOD_S, TURNS = 1.1, 24
+BURST_END = 0.9  # of a turn of `repeated`
+ROUND = (1 << 24) / PER_TURN  # turns in which a counter goes round
+RING = tuple(pairwise([0, 1, 2, 3, 4, 5, 0]))
+
+
+def job(turns: NDArray[np.float64], seed: int = 1, per_turn: int = PER_TURN) -> FlowBatch:
+    """A ring whose connections all send one burst in every turn."""
+    rng = np.random.default_rng(seed)
+    batches = [
+        repeated(turns, src, dst, rng, micro_batches=0, per_turn=per_turn) for src, dst in RING
+    ]
+    return FlowBatch.concat(batches)
+
+
+def steady(seed: int = 1) -> NDArray[np.float64]:
+    return cuts(PERIOD_S, TURNS, 0.005, np.random.default_rng(seed))
+
+
+def without(flows: FlowBatch, start_s: float, end_s: float) -> FlowBatch:
+    time = (flows.time_ns - START_NS) / 1e9
+    return flows.take((time < start_s) | (time >= end_s))
+
+
+def seen(flows: FlowBatch) -> Progress:
+    return follow(telemetry(flows))
+
+
+def placed(progress: Progress) -> Timeline:
+    time = np.sort(progress.bins.last_ns)
+    turns = follow_cycle(time, np.ones(len(time)), PERIOD_S)
+    connections = np.arange(len(progress.connections), dtype=np.int32)
+    found = place(progress, [connections], turns, may_shard=False)
+    assert found is not None
+    return found
+
+
+def ends_s(progress: Progress) -> NDArray[np.float64]:
+    return np.asarray((placed(progress).ends_ns - START_NS) / 1e9, np.float64)
+
+
+def true_ends(turns: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(turns[:-1] + BURST_END * np.diff(turns), np.float64)
+
+
+def test_ends_are_those_of_the_bursts() -> None:
+    turns = steady()
+    found = ends_s(seen(job(turns)))
+    assert len(found) == TURNS
+    assert np.abs(found - true_ends(turns)).max() < 0.01 * PERIOD_S
+
+
+# Phases of the turn at which telemetry stops: in the pause, in the burst, near its end.
+@pytest.mark.parametrize("phase", [0.05, 0.3, 0.65, 0.75, 0.8, 0.85, 0.95])
+@pytest.mark.parametrize("lasts", [1.0, 3.0, 3.4])
+@pytest.mark.parametrize("rounds", [ROUND, 2.76])
+def test_missing_telemetry_hides_no_iteration(phase: float, lasts: float, rounds: float) -> None:
+    """Nor where the counters go round meanwhile: 2.76 turns are less than what is missing."""
+    turns = steady()
+    start = float(np.interp(12 + phase, np.arange(TURNS + 1), turns))
+    flows = job(turns, per_turn=int((1 << 24) / rounds))
+    found = ends_s(seen(without(flows, start, start + lasts * PERIOD_S)))
+    true = true_ends(turns)
+    assert len(found) == TURNS
+    near = np.abs(found - true) / PERIOD_S
+    hidden = (true >= start) & (true < start + (lasts + 0.3) * PERIOD_S)
+    assert near[~hidden].max() < 0.02
+    assert near.max() < 0.2
+
+
+@pytest.mark.parametrize("rounds", [ROUND, 2.76])
+@pytest.mark.parametrize("stalled", [1.7, 3.0, 4.2])
+def test_an_iteration_that_took_long_is_one(stalled: float, rounds: float) -> None:
+    """The job was silent as long as missing telemetry is, but one iteration's bytes went by."""
+    lengths = np.diff(steady())
+    turns = np.concatenate([[0.0], np.cumsum(lengths)])
+    turns[13:] += stalled * PERIOD_S
+    # The burst keeps its length: the stall is waited out before it.
+    flows = job(np.concatenate([[0.0], np.cumsum(lengths)]), per_turn=int((1 << 24) / rounds))
+    time_s = (flows.time_ns - START_NS) / 1e9
+    late = time_s >= np.cumsum(lengths)[11] + 0.5 * lengths[12]
+    moved = flows.time_ns + np.where(late, round(stalled * PERIOD_S * 1e9), 0)
+    found = ends_s(seen(replace(flows, time_ns=moved, time_min_ns=moved)))
+    true = true_ends(np.concatenate([[0.0], np.cumsum(lengths)]))
+    true[12:] += stalled * PERIOD_S
+    assert len(found) == TURNS
+    assert np.abs(found - true).max() < 0.02 * PERIOD_S
+
+
+@pytest.mark.parametrize("phase", [0.3, 0.72, 0.8, 0.86])
+def test_a_job_that_stops_ends_no_iteration_after_that(phase: float) -> None:
+    """The window goes on, and so does the cycle, but nothing was sent any more."""
+    turns = steady()
+    stop = float(np.interp(15 + phase, np.arange(TURNS + 1), turns))
+    progress = seen(without(job(turns), stop, 1e9))
+    progress = replace(progress, window_end_ns=progress.window_end_ns + round(5 * PERIOD_S * 1e9))
+    found = ends_s(progress)
+    assert len(found) in ((15,) if phase < 0.85 else (15, 16))
+    assert found.max() < stop + 0.1 * PERIOD_S
+    assert np.abs(found[:15] - true_ends(turns)[:15]).max() < 0.02 * PERIOD_S
+
+
+@pytest.mark.parametrize("phase", [0.05, 0.3, 0.8, 0.95])
+def test_telemetry_that_is_back_for_a_moment_moves_no_end(phase: float) -> None:
+    """What came before is read as if what came after were not there, until there is an end."""
+    turns = steady()
+    start = float(np.interp(12 + phase, np.arange(TURNS + 1), turns))
+    back = without(job(turns), start, start + 3.0 * PERIOD_S)
+    found = ends_s(seen(without(back, start + 3.1 * PERIOD_S, 1e9)))
+    true = true_ends(turns)
+    for end in found:
+        assert np.abs(true - end).min() < 0.15 * PERIOD_S
+    before = true[true < start]
+    assert np.abs(found[: len(before)] - before).max() < 0.02 * PERIOD_S
+
+
+def test_moments_are_whole_nanoseconds_in_order() -> None:
+    found = placed(seen(job(steady(3)))).ends_ns
+    assert found.dtype == np.int64
+    assert (np.diff(found) > 0).all()
