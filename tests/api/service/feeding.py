@@ -12,10 +12,9 @@ import numpy as np
 from api.cli.times import time_ns
 from api.settings.values import LogLevel
 from collector.ingest import ingest
-from collector.schema import I64, FlowBatch
+from collector.schema import I64, ExporterHealth, FlowBatch
 from reconstruct.binning import bin_slice
 from reconstruct.slices import Slice
-from reconstruct.slicing import Slicer
 
 SECOND_NS: Final = 1_000_000_000
 SLICE_NS: Final = SECOND_NS // 2
@@ -68,18 +67,25 @@ def true_jobs(truth: dict[str, Any]) -> list[TrueJob]:
 def slices_of(pcap: Path) -> list[Slice]:
     """The slices of a capture."""
     told = ingest([pcap])
-    slicer = Slicer(SLICE_NS, 0)
-    slicer.add(told.flows, told.exporters, int(told.flows.time_ns.min()))
-    return slicer.close(int(told.flows.time_ns.max()) + SLICE_NS)
+    time_ns = told.flows.time_ns
+    start_ns = int(time_ns.min()) // SLICE_NS * SLICE_NS
+    number = (time_ns - start_ns) // SLICE_NS
+    return [
+        _slice(told.flows.take(number == nth), told.exporters, start_ns + nth * SLICE_NS)
+        for nth in range(int(number.max()) + 1)
+    ]
 
 
 def silence(after: Slice, length_s: float) -> list[Slice]:
     """Slices in which nothing comes."""
     begin_ns, end_ns = after.end_ns + 1, after.end_ns + int(length_s * SECOND_NS)
     return [
-        bin_slice(FlowBatch.empty(), (), start_ns, start_ns + SLICE_NS - 1)
-        for start_ns in range(begin_ns, end_ns, SLICE_NS)
+        _slice(FlowBatch.empty(), (), start_ns) for start_ns in range(begin_ns, end_ns, SLICE_NS)
     ]
+
+
+def _slice(flows: FlowBatch, exporters: Sequence[ExporterHealth], start_ns: int) -> Slice:
+    return bin_slice(flows, exporters, start_ns, start_ns + SLICE_NS - 1)
 
 
 def moved(slices: Sequence[Slice], by_ns: int) -> list[Slice]:
