@@ -374,9 +374,8 @@ def _patience_ns(job: LiveJob) -> int:
 def _wants_study(job: LiveJob, now_ns: int) -> bool:
     if not job.studied_ns:
         return True
-    # A job that fell silent before there was time for it is studied to its end, once.
-    if job.status != "training" and job.studied_ns >= job.last_seen_ns:
-        return False
+    if job.status != "training":  # a last time, with all that there was of it
+        return job.studied_ns < job.last_seen_ns
     waited_s = (now_ns - job.studied_ns) / 1e9
     if waited_s < FEWEST_PERIODS * job.period_s:
         return False
