@@ -23,7 +23,7 @@ from patterns.result import Iteration, JobResult
 from patterns.rhythm import LONGER
 from reconstruct.bins import Progress
 from reconstruct.jobs import Candidate, renew
-from reconstruct.merging import between
+from reconstruct.merging import between, those
 from reconstruct.progress import join
 from reconstruct.slices import Slice
 from reconstruct.traffic import classify
@@ -35,10 +35,10 @@ FEWEST_TURNS: Final = 8  # in a study, before its period is believed if another 
 ENOUGH_TURNS: Final = 40  # in a study, before its period is believed by itself
 FIRM_S: Final = 20.0  # of telemetry: what takes longer than half of this is not seen before
 STUDY_ROWS: Final = 200_000
-STUDY_TURNS: Final = (20, 60)  # fewest and most that a study looks back
+STUDY_TURNS: Final = (20, 40)  # fewest and most that a study looks back
 STUDY_S: Final = 60.0
-TRACK_ROWS: Final = 20_000
-TRACK_TURNS: Final = (8, 40)
+TRACK_ROWS: Final = 6_400
+TRACK_TURNS: Final = (6, 40)
 OVERLAP_TURNS: Final = 4  # before the last numbered end: enough to tell the moment it was taken at
 IDLE_TURNS: Final = 3.0
 IDLE_S: Final = 10.0
@@ -129,7 +129,8 @@ def reach_back_ns(job: LiveJob, now_ns: int, *, fully: bool) -> int:
     rows, (fewest, most) = (STUDY_ROWS, STUDY_TURNS) if fully else (TRACK_ROWS, TRACK_TURNS)
     turns = most
     if job.beat is not None:
-        turns = min(max(rows // max(job.beat.samples_per_turn, 1), fewest), most)
+        a_turn = job.beat.samples_per_turn if fully else job.beat.marks_per_turn
+        turns = min(max(rows // max(a_turn, 1), fewest), most)
     length_s = max((turns + 1) * job.period_s, STUDY_S if fully else 0.0)
     since_ns = now_ns - int(length_s * 1e9)
     last_ns = job.numbering.last_end_ns
@@ -199,7 +200,7 @@ def track(job: LiveJob, slices: Sequence[Slice]) -> LiveJob:
     """
     if job.beat is None:
         return job
-    progress = join(slices, between(job.keys))
+    progress = join(slices, those(job.beat.connections))
     window = _seen_since(progress), progress.window_end_ns
     return _settled(job, find_ends(progress, job.beat), window, anew=False)
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from api.results.database import Results
 
 DISCOVER_S: Final = 5.0  # of event time from one discovery to the next, at least
-STUDY_AGAIN_S: Final = 60.0  # of event time, once a job is firm
+STUDY_AGAIN_S: Final = 120.0  # of event time, once a job is firm
 FEWEST_PERIODS: Final = 3  # between two studies: less would say the same
 TRACK_S: Final = 0.2  # of a turn for ends that could wait
 PATIENCE_S: Final = 1.0  # of the five seconds beyond a period: the rest is for samples on their way
