@@ -217,6 +217,9 @@ def test_a_replay_at_another_time_and_speed(truth: Document, result: Document) -
     for step in job["iterations"]:
         step["end"] = rfc3339(later_ns + (time_ns(step["end"]) - start_ns) // 2)
     assert agree(compare(truth, result, Passage(start_ns, later_ns, 2.0)))
+    step = job["iterations"][3]
+    step["end"] = rfc3339(time_ns(step["end"]) + 19_000_000)  # 3.8 % of this shorter period
+    assert agree(compare(truth, result, Passage(start_ns, later_ns, 2.0)))
     lines = compare(truth, result, Passage(start_ns, later_ns))
     assert {line.what for line in lines if line.verdict is Verdict.WRONG} == {
         "job-1 period",
