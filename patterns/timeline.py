@@ -172,7 +172,8 @@ def _ends(
     ends = reading.ends_ns - int(before_s * 1e9)
     period_ns = int(reading.pace.period_s * 1e9)
     clock = reading.clock
-    rest = signal.time_ns[np.searchsorted(signal.time_ns, reading.ends_ns[-1]) :]
+    last = int(np.searchsorted(signal.time_ns, reading.ends_ns[-1]))
+    rest = signal.time_ns[max(last - 1, 0) :]
     whole = np.diff(rest).max(initial=0) <= (1 + missed.CUT_OFF) * period_ns
     if whole and boundaries.has_reached(clock, share, clock.turns):
         ends = np.append(ends, ends[-1] + period_ns)

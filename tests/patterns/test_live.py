@@ -20,7 +20,8 @@ from patterns.result import Analysis, Iteration, JobResult
 from reconstruct.jobs import Candidate
 from reconstruct.period import Period
 from tests.patterns.lives import Life, Lives, restarted
-from tests.reconstruct.made import S, packets
+from tests.reconstruct.made import START_NS, S, packets, telemetry
+from tests.reconstruct.rhythm import cuts, repeated
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,7 @@ def test_a_job_that_stops_is_idle_and_then_ended(fed: Callable[[str], Fed]) -> N
     assert life.statuses == ["training", "idle"]
     before = list(life.final)
     lives.feed(flows, whole.told.exporters, until_ns=stop + 135 * S)
-    assert lives.lives == []
+    assert len(lives.lives) == 0
     assert life.statuses == ["training", "idle", "ended"]
     assert life.job.provisional == ()
     *counted, cut_off = life.final
@@ -191,21 +192,25 @@ def test_a_short_look_at_a_beat_inside_is_not_believed(fed: Callable[[str], Fed]
     assert life.job.period_s == pytest.approx(whole.period_s, rel=0.01)
     assert all(0.9 < i.duration_s / whole.period_s < 1.1 for i in life.complete)
     assert len(life.complete) >= len(ends(whole.job.iterations)) - 1
+    # Nor does one end in the silence behind it.
+    assert life.complete[-1].end_ns < int(whole.told.flows.time_ns.max()) + 0.1 * S
 
 
-def test_a_short_look_is_not_believed_in_an_old_window_either(fed: Callable[[str], Fed]) -> None:
-    whole = fed("dp_zero1")
-    lives = whole.lives()
-    other = packets([whole.start_ns - 40 * S], 901, 902)
-    other.time_ns[:] = other.time_min_ns[:] = whole.start_ns - 40 * S
-    lives.feed(
-        FlowBatch.concat([other, whole.told.flows]),
-        whole.told.exporters,
-        until_ns=whole.start_ns + 14 * S,
-    )
+def test_a_period_is_believed_by_the_time_of_the_job_not_of_the_window() -> None:
+    """Others were seen long before; this job repeats itself 25 times in its first 13 s."""
+    rng = np.random.default_rng(1)
+    turns = cuts(0.5, 100, 0.01, rng)
+    ring = [repeated(turns, u, v, rng, micro_batches=0) for u, v in ((0, 1), (1, 2), (2, 0))]
+    told = telemetry(packets([-40 * S], 901, 902), *ring)
+    lives = Lives(Inventory())
+    lives.feed(told.flows, told.exporters, until_ns=START_NS + 15 * S)
     life = only(lives.lives)
-    assert life.job.studied_turns > 20
-    assert not life.job.firm
+    assert life.job.studied_turns > 15
+    assert life.firm_ns is None
+    lives.feed(told.flows, told.exporters, until_ns=START_NS + 45 * S)
+    assert (only(lives.lives).firm_ns or 0) > START_NS + 20 * S
+    # Its first iteration began with it, and not with the window.
+    assert abs(life.final[0].start_ns - START_NS) < 0.5 * S
 
 
 def test_an_analysis_that_fell_behind_catches_up(fed: Callable[[str], Fed]) -> None:

@@ -204,6 +204,27 @@ def test_counting_anew_waits_for_an_end_that_is_final() -> None:
     assert not then.numbering.anew
 
 
+def test_after_the_clock_was_set_back_numbers_go_on_and_times_begin_anew() -> None:
+    before = counted(100_400, 101_400)
+    nothing = read(before, 5_300, window_ms=(5_000, 5_600), horizon_ms=4_700)
+    assert nothing.final == ()
+    assert spans(nothing.provisional) == [(2, 5_000, 5_300, False), (3, 5_300, 5_600, False)]
+    assert nothing.numbering.last_end_ns is None
+    assert finish(nothing.numbering, 5_600 * MS) == (nothing.numbering, None)
+    settled = read(
+        nothing.numbering, 5_300, 6_310, 7_300, window_ms=(5_000, 8_000), horizon_ms=7_100
+    )
+    assert settled.final == (
+        iteration(2, 5_000, 5_300, complete=False),
+        iteration(3, 5_300, 6_310),
+    )
+    assert settled.numbering.last_end_ns == 6_310 * MS
+    then = read(
+        settled.numbering, 5_310, 6_300, 7_300, 8_300, window_ms=(5_000, 9_300), horizon_ms=8_400
+    )
+    assert spans(then.final) == [(4, 6_310, 7_300, True), (5, 7_300, 8_300, True)]
+
+
 def test_a_period_found_to_be_half_as_long_keeps_its_moment() -> None:
     settled = read(
         counted(400, 1_400, 2_400),

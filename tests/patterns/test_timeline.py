@@ -12,7 +12,7 @@ from patterns.timeline import Timeline, place
 from reconstruct.bins import Progress
 from reconstruct.iterations import follow_cycle
 from reconstruct.progress import follow
-from tests.reconstruct.made import START_NS, telemetry
+from tests.reconstruct.made import START_NS, S, telemetry
 from tests.reconstruct.rhythm import PER_TURN, cuts, repeated
 
 PERIOD_S, TURNS = 1.1, 24
@@ -85,23 +85,37 @@ def test_missing_telemetry_hides_no_iteration(phase: float, lasts: float, rounds
     assert near.max() < 0.2
 
 
+def stalled_job(
+    stalled_s: float, per_turn: int = PER_TURN
+) -> tuple[FlowBatch, NDArray[np.float64]]:
+    """A job that stands still before the burst of its turn 12, and the ends of all turns."""
+    turns = steady()
+    flows = job(turns, per_turn=per_turn)
+    stands = turns[12] + 0.5 * (turns[13] - turns[12])
+    late = flows.time_ns >= START_NS + round(stands * S)
+    moved = flows.time_ns + np.where(late, round(stalled_s * S), 0)
+    ends = true_ends(turns)
+    ends[12:] += stalled_s
+    return replace(flows, time_ns=moved, time_min_ns=moved), ends
+
+
 @pytest.mark.parametrize("rounds", [ROUND, 2.76])
 @pytest.mark.parametrize("stalled", [1.7, 3.0, 4.2])
 def test_an_iteration_that_took_long_is_one(stalled: float, rounds: float) -> None:
     """The job was silent as long as missing telemetry is, but one iteration's bytes went by."""
-    lengths = np.diff(steady())
-    turns = np.concatenate([[0.0], np.cumsum(lengths)])
-    turns[13:] += stalled * PERIOD_S
-    # The burst keeps its length: the stall is waited out before it.
-    flows = job(np.concatenate([[0.0], np.cumsum(lengths)]), per_turn=int((1 << 24) / rounds))
-    time_s = (flows.time_ns - START_NS) / 1e9
-    late = time_s >= np.cumsum(lengths)[11] + 0.5 * lengths[12]
-    moved = flows.time_ns + np.where(late, round(stalled * PERIOD_S * 1e9), 0)
-    found = ends_s(seen(replace(flows, time_ns=moved, time_min_ns=moved)))
-    true = true_ends(np.concatenate([[0.0], np.cumsum(lengths)]))
-    true[12:] += stalled * PERIOD_S
+    flows, true = stalled_job(stalled * PERIOD_S, int((1 << 24) / rounds))
+    found = ends_s(seen(flows))
     assert len(found) == TURNS
     assert np.abs(found - true).max() < 0.02 * PERIOD_S
+
+
+@pytest.mark.parametrize("left", [0.02, 0.05, 0.1])
+def test_an_iteration_under_way_that_takes_long_has_not_ended(left: float) -> None:
+    """The window ends in the burst that the job stood still before."""
+    flows, true = stalled_job(3.0 * PERIOD_S)
+    found = ends_s(seen(without(flows, true[12] - left * PERIOD_S, 1e9)))
+    assert len(found) == 12
+    assert np.abs(found - true[:12]).max() < 0.02 * PERIOD_S
 
 
 @pytest.mark.parametrize("phase", [0.3, 0.72, 0.8, 0.86])
@@ -129,6 +143,7 @@ def test_telemetry_that_is_back_for_a_moment_moves_no_end(phase: float) -> None:
         assert np.abs(true - end).min() < 0.15 * PERIOD_S
     before = true[true < start]
     assert np.abs(found[: len(before)] - before).max() < 0.02 * PERIOD_S
+    assert np.diff(found).max() < 1.3 * PERIOD_S
 
 
 def test_moments_are_whole_nanoseconds_in_order() -> None:
