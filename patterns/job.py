@@ -25,8 +25,9 @@ from reconstruct.volumes import Volumes
 
 FULL: Final = 0.9  # of the path MTU: a data packet, not the few bytes of a marker
 FIRM_RHYTHM: Final = 0.5  # split-half reliability from which rails of a job find each other
-MARKS_PER_TURN: Final = 1_500  # samples of a turn that place its end as well as more would
+MARKS_PER_TURN: Final = 800  # samples of a turn that place its end as well as more would
 FEWEST_MARKS: Final = 2  # connections of a group, however well one of them is sampled
+EVEN: Final = 0.5  # as likely one job as not: no claim is less
 EXPLAINED: Final = 0.5  # of a candidate's bytes must lie in groups, or its rhythm is no job
 
 
@@ -212,6 +213,9 @@ def _endpoints_claim(
         # Without hosts, only rhythm joins the rails of a job, and this one is too faint for that.
         ceiling = 0.6
         basis += "; too few samples to say whether others keep the same rhythm"
+    if candidate.sure < ceiling:
+        ceiling = max(candidate.sure, EVEN)
+        basis += "; not told for certain from others of nearly this rhythm"
     inside = {v for f in found for v in f.shape.members}
     if len(inside) < len(candidate.endpoints):
         ceiling = min(ceiling, 0.8)

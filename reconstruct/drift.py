@@ -38,7 +38,8 @@ class Drift:
         Root mean square change of the lag over that by counting and `SLACK`: about 1 in step, 0
         where nothing is known.
     at_once : float64[k]
-        The same where one step of the lag is left out, as when a link becomes slow.
+        The same without one step of the lag, as when a link becomes slow, where that explains more
+        than a steady drift does.
     noise : float64[k]
         Change of the lag by counting and `SLACK`, turns; infinite where nothing is known.
     turns : float64[k]
@@ -167,9 +168,12 @@ def _changes(
     moved = np.cumsum(weight * lag, axis=1)
     explained = moved[:, :-1] ** 2 / left[:, :-1]
     explained += (moved[:, -1:] - moved[:, :-1]) ** 2 / (left[:, -1:] - left[:, :-1])
-    rest = np.maximum(squares - explained.max(axis=1), 0)
+    step = explained.max(axis=1)
+    since = np.arange(parts) - (weight * np.arange(parts)).sum(axis=1, keepdims=True) / left[:, -1:]
+    steady = (weight * since * lag).sum(axis=1) ** 2 / (weight * since**2).sum(axis=1)
+    rest = np.maximum(squares - step, 0)
     return (
         np.sqrt(squares / (parts - 1)),
-        np.sqrt(rest / max(parts - 2, 1)),
+        np.sqrt(np.where(step > steady, rest / max(parts - 2, 1), squares / (parts - 1))),
         np.sqrt(parts / left[:, -1]),
     )

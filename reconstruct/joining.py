@@ -25,11 +25,13 @@ SAME_APART: Final = 0.8  # for components that share no host
 ALIKE: Final = 0.9  # rails are alike by 1, jobs in phase for 8 turns by up to 0.95
 ERRORS: Final = 3.0  # standard errors by which likeness may fall short
 DRIFTED: Final = 3.0  # sigmas of drift; within a job below 2.7 in all simulated fabrics
-NEARLY: Final = 4.0  # sigmas of drift up to which the jobs may yet be one
+DRIFTED_UNLIKE: Final = 2.2  # where likeness, too, falls short of 1 by more than its error
+NEARLY: Final = 1.3  # times so many sigmas the jobs may yet be one
 RELIABLE: Final = 0.1  # below this split-half reliability a rhythm says nothing
 FIRM: Final = 0.5  # below this it does not decide between two others
-UNTOLD: Final = 0.3  # chance of another rhythm that is only nearly the same to belong here
-SERIES: Final = 3.0  # jobs come in series of one model: so much oftener are periods near
+UNTOLD: Final = 0.3  # chance that what was told apart, or excused, on slight grounds is not so
+FEWEST_OTHERS: Final = 10  # jobs that might be in phase by chance, however few were seen
+SERIES: Final = 5.0  # jobs come in series of one model: so much oftener are periods near
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,23 +91,27 @@ def join(
     may = told & (found.like >= np.where(apart, SAME_APART, SAME))
     one, other = np.nonzero(np.triu(may, 1))
     moved = drift(seen, one, other)
-    # Components of the same hosts are rails of one job unless they are clearly not.
+    like, error = found.like[one, other], found.error[one, other]
+    alike = like >= ALIKE - ERRORS * error
+    limit = np.where(like >= 1 - ERRORS * error, DRIFTED, DRIFTED_UNLIKE)
+    step = moved.sigmas < limit
+    # Components of the same hosts are rails of one job, if one link may have become slow.
     rails = same[one, other]
-    alike = rails | (found.like[one, other] >= ALIKE - ERRORS * found.error[one, other])
-    sigmas = np.where(rails, moved.at_once, moved.sigmas)
+    excused = rails & (moved.at_once < limit)
     linked = same & ~told
-    linked[one, other] = linked[other, one] = alike & (sigmas < DRIFTED)
+    linked[one, other] = linked[other, one] = (alike & step) | excused
     np.fill_diagonal(linked, False)
     _decide(linked, found)
     jobs, label = connected_components(linked, directed=False)
     # Two jobs that differ in period by a share of d drift by d times the turns, evenly: a root mean
     # square of 1 / sqrt(12) of that.
     unseen = 2 * math.sqrt(12) * DRIFTED * moved.noise / np.maximum(moved.turns, 1)
-    others = np.where(rails, 1 - SAME, (1 - ALIKE) * max(jobs - 1, 1))
-    chance = np.minimum(SERIES * others * unseen, 1.0)
+    others = np.where(rails, 1, max(jobs - 1, FEWEST_OTHERS))
+    chance = np.minimum(SERIES * (1 - ALIKE) * others * unseen, 1.0)
+    chance = np.maximum(chance, np.where(alike & step, 0, UNTOLD))
     joined = linked[one, other]
     sure = 1 - _worst(count, jobs, label, one[joined], other[joined], chance[joined])
-    nearly = (label[one] != label[other]) & (sigmas < np.where(alike, NEARLY, DRIFTED))
+    nearly = (label[one] != label[other]) & (moved.sigmas < np.where(alike, NEARLY, 1) * limit)
     for end in (one, other):
         np.minimum.at(sure, label[end[nearly]], 1 - UNTOLD)
     lowest = np.ones(jobs)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from collector.schema import FlowBatch
 from reconstruct.activity import activity
 from reconstruct.bins import BIN_NS
+from reconstruct.likeness import Moments
 from tests.reconstruct.made import packets
 
 PER_TURN = 50_000  # packets of a connection of `repeated`
@@ -76,3 +77,19 @@ def repeated(
     return packets(
         nanoseconds(time), src, dst, seq=seq, dest_qp=src * 1000 + dst, sampling_rate=rate
     )
+
+
+def thinned(
+    turns: NDArray[np.float64], rng: np.random.Generator, samples: int = 40
+) -> NDArray[np.float64]:
+    """Sample times, sorted; one burst a turn, of `samples` in the mean, each drawn by itself."""
+    time = moments(turns, rng, 0, 8 * samples)
+    return time[rng.random(len(time)) < 1 / 8]
+
+
+def seen_at(*times_s: NDArray[np.float64]) -> Moments:
+    """Moments of one component for each array of sample times."""
+    time = np.concatenate([nanoseconds(one) for one in times_s])
+    owner = np.repeat(np.arange(len(times_s), dtype=np.int32), [len(one) for one in times_s])
+    start, end = int(time.min()), int(time.max()) + 1
+    return Moments(owner, time, time, np.ones(len(time)), start, end, 0, len(times_s))

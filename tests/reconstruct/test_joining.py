@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from collector.schema import FlowBatch
+from reconstruct.joining import Joined, join
+from reconstruct.progress import follow
+from tests.reconstruct.made import address, packets, telemetry
+from tests.reconstruct.rhythm import cuts, nanoseconds, thinned
+
+Turns = NDArray[np.float64]
+
+
+def rail(number: int, time_s: NDArray[np.float64]) -> FlowBatch:
+    """Samples of one rail: an edge from endpoint 2 n to 2 n + 1."""
+    seq = (time_s * 1e4).astype(np.int64)
+    return packets(nanoseconds(time_s), 2 * number, 2 * number + 1, seq=seq, dest_qp=number + 1)
+
+
+def joined(
+    rails: Sequence[NDArray[np.float64]], hosts: Sequence[str | None] | None = None
+) -> Joined:
+    """What becomes of rails with these samples; `hosts` names the host of each rail's sources."""
+    batches = [rail(number, time_s) for number, time_s in enumerate(rails)]
+    progress = follow(telemetry(*batches))
+    number = {address(i): i for i in range(2 * len(rails))}
+    ends = [number[name] for name in progress.endpoints.names]
+    host_of = {
+        i: f"{hosts[end // 2]}-{end % 2}" for i, end in enumerate(ends) if hosts and hosts[end // 2]
+    }
+    usable = np.ones(len(progress.connections), np.bool_)
+    return join(progress, usable, np.array([end // 2 for end in ends], np.int32), host_of)
+
+
+def groups(found: Joined) -> set[frozenset[int]]:
+    """Rails of each job."""
+    return {
+        frozenset(np.flatnonzero(found.label == job).tolist()) for job in range(len(found.parts))
+    }
+
+
+def sets(*of: Sequence[int]) -> set[frozenset[int]]:
+    return {frozenset(one) for one in of}
+
+
+def in_phase(seed: int) -> tuple[Turns, Turns, np.random.Generator]:
+    """Two jobs whose periods differ by 0.8 %, in phase for all of their 14 turns."""
+    rng = np.random.default_rng(seed)
+    one, two = cuts(2.1, 14, 0.004, rng), cuts(2.1 * 1.008, 14, 0.004, rng)
+    return one, two + np.median(one - two), rng
+
+
+@pytest.mark.parametrize("hosts", [None, ["a", "a", "b", "b"], ["a", "a", "a", "b"]])
+@pytest.mark.parametrize("seed", range(5))
+def test_jobs_in_phase_by_chance_stay_apart(seed: int, hosts: list[str] | None) -> None:
+    one, two, rng = in_phase(seed)
+    found = joined([thinned(turns, rng, 300) for turns in (one, one, two, two)], hosts)
+    assert groups(found) == sets([0, 1], [2, 3])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_jobs_that_cannot_be_told_apart_are_not_joined_for_certain(seed: int) -> None:
+    one, two, rng = in_phase(seed)
+    found = joined([thinned(turns, rng, 12) for turns in (one, one, two, two)])
+    mixed = [job for job in groups(found) if job & {0, 1} and job & {2, 3}]
+    assert mixed  # or this test would show nothing
+    assert found.sure[found.label[0]] <= 0.9
+
+
+@pytest.mark.parametrize("samples", [15, 60, 400])
+@pytest.mark.parametrize("hosts", [None, ["a"] * 6, list("abcdef")])
+def test_rails_of_one_job_are_joined(samples: int, hosts: list[str] | None) -> None:
+    rng = np.random.default_rng(samples)
+    turns = cuts(1.7, 40, 0.01, rng)
+    found = joined([thinned(turns, rng, samples) for _ in range(6)], hosts)
+    assert groups(found) == sets(range(6))
+    assert found.likeness[0] > 0.7
+    assert found.sure[0] > 0.8
+
+
+def test_what_stays_in_step_for_longer_is_surer() -> None:
+    sure = []
+    for cycles in (6, 20, 80):
+        rng = np.random.default_rng(1)
+        turns = cuts(1.7, cycles, 0.01, rng)
+        others = [thinned(cuts(1.0 + i / 9, cycles, 0.01, rng), rng, 60) for i in range(6)]
+        sure.append(joined([*(thinned(turns, rng, 60) for _ in range(2)), *others]).sure[0])
+    assert sure[0] < 0.9 < sure[2]
+    assert sure == sorted(sure)
+
+
+def test_the_same_hosts_are_a_reason_to_believe() -> None:
+    rng = np.random.default_rng(2)
+    turns = cuts(1.7, 8, 0.01, rng)
+    times = [thinned(turns, rng, 60) for _ in range(2)]
+    times += [thinned(cuts(1.0 + i / 9, 9, 0.01, rng), rng, 60) for i in range(6)]
+    with_hosts = joined(times, ["a", "a", *"bcdefg"])
+    assert with_hosts.sure[0] > joined(times).sure[0]
+
+
+def test_a_rail_that_becomes_slow_stays_with_those_of_its_hosts() -> None:
+    rng = np.random.default_rng(3)
+    turns = cuts(1.7, 40, 0.01, rng)
+    late = np.concatenate([turns[:21], turns[21:] + 0.1])
+    slow = [thinned(turns[:21], rng, 200), thinned(late[21:], rng, 200)]
+    rails = [*(thinned(turns, rng, 200) for _ in range(3)), np.sort(np.concatenate(slow))]
+    assert groups(joined(rails, ["a"] * 4)) == sets(range(4))
+    # Where hosts are not known it may be another job, and nobody is sure.
+    found = joined(rails)
+    assert groups(found) == sets(range(3), [3])
+
+
+def test_one_part_alone_is_sure_of_itself() -> None:
+    rng = np.random.default_rng(4)
+    found = joined([thinned(cuts(1.7, 20, 0.01, rng), rng, 60)])
+    assert (found.label.tolist(), found.likeness.tolist()) == ([0], [1.0])
+    assert (found.parts.tolist(), found.sure.tolist()) == ([1], [1.0])
+
+
+def test_a_faint_rail_does_not_make_one_job_of_two() -> None:
+    both = []
+    for seed in range(6):
+        one, two, rng = in_phase(seed)
+        clear = [thinned(turns, rng, 300) for turns in (one, one, two, two)]
+        found = joined([*clear, thinned(one, rng, 5)])
+        assert found.reliable[found.label[4]] < 0.5
+        both.append(found.label[0] == found.label[2])
+    assert not any(both)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_components_changes_nothing(seed: int) -> None:
+    one, two, rng = in_phase(7)
+    times = [thinned(turns, rng, 300) for turns in (one, two, one, two, one)]
+    shuffled = np.random.default_rng(seed).permutation(5)
+    found = joined([times[i] for i in shuffled])
+    assert {frozenset(shuffled[list(job)].tolist()) for job in groups(found)} == sets(
+        [0, 2, 4], [1, 3]
+    )
