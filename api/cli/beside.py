@@ -232,16 +232,21 @@ def _period(true: Document, said: Document, speed: float) -> Iterator[Line]:
 
 def _iterations(true: Document, said: Document, passage: Passage, until_ns: int) -> Iterator[Line]:
     """Where the complete iterations end."""
-    ends = np.sort([time_ns(i["end"]) for i in true["iterations"] if i.get("complete", True)])
+    complete = [i for i in true["iterations"] if i.get("complete", True)]
+    ends = np.array([time_ns(i["end"]) for i in complete], np.int64)
     period_s = true.get("period_s")
     if not len(ends) or not period_s:
         return
     back = [passage.back_ns(time_ns(i["end"])) for i in said["iterations"] if i["complete"]]
-    stated = np.sort([end for end in back if end <= until_ns])
-    distance_s = np.abs(ends[:, np.newaxis] - stated[np.newaxis, :]) / 1e9
+    stated = np.array([end for end in back if end <= until_ns], np.int64)
     # Clocks and bins are as coarse in a faster replay, and so the coarser for the capture.
-    near = distance_s <= END_ERROR * period_s * max(passage.speed, 1.0)
-    found, known = near.any(axis=1), near.any(axis=0)
+    within_s = END_ERROR * period_s * max(passage.speed, 1.0)
+    distance_s = np.abs(ends[:, np.newaxis] - stated[np.newaxis, :]) / 1e9
+    found = (distance_s <= within_s).any(axis=1)
+    # Where the first complete one starts, one ended that the capture cut off.
+    starts = np.array([time_ns(i["start"]) for i in complete], np.int64)
+    known = (distance_s <= within_s).any(axis=0)
+    known |= (np.abs(starts[:, np.newaxis] - stated[np.newaxis, :]) / 1e9 <= within_s).any(axis=0)
     text = f"{len(stated)} complete, {int(found.sum())} of {len(ends)} ends found"
     if found.any():
         text += f", {human_duration(float(np.median(distance_s.min(axis=1)[found])))} off"

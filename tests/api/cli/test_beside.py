@@ -201,6 +201,17 @@ def test_ends_of_iterations(truth: Document, result: Document) -> None:
     assert wrong(truth, result) == ["job-1 iterations"]
 
 
+def test_the_iteration_that_the_capture_cut_off_has_an_end_too(
+    truth: Document, result: Document
+) -> None:
+    first = result["jobs"][0]["iterations"][0]
+    assert not first["complete"]
+    first["complete"] = True
+    assert wrong(truth, result) == []
+    first["end"] = rfc3339(time_ns(first["end"]) - 100_000_000)
+    assert wrong(truth, result) == ["job-1 iterations"]
+
+
 def test_what_ends_behind_the_capture_is_not_judged(truth: Document, result: Document) -> None:
     until_ns = time_ns(truth["window"]["end"])
     step = result["jobs"][0]["iterations"][-1]
