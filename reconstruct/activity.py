@@ -33,7 +33,7 @@ def timed(
     known_ns : int
         Half of the rows' times are known better than this.
     """
-    good = rows[prompt(bins)[rows]]
+    good = rows[bins.slack_ns[rows] <= PROMPT_NS]
     if len(good) >= ENOUGH_PROMPT * len(rows):
         return good, bins.last_ns[good], 0
     slack = bins.slack_ns[rows]

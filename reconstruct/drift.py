@@ -25,7 +25,7 @@ PARTS: Final = 8  # of the window, in each of which the lag is measured
 SLACK: Final = 0.002  # turns by which the lag within a job may wander
 LOST: Final = 1e3  # variance of a phase of which nothing was seen, turns^2
 BLOCK: Final = 1 << 17  # pairs at a time
-MOST_BINS: Final = 1 << 18  # of a signal; a longer window gets wider bins
+MOST_BINS: Final = 1 << 14  # of a signal; a longer window gets wider bins
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def drift(seen: Moments, one: NDArray[np.intp], other: NDArray[np.intp]) -> Drif
 
 
 def _period(seen: Moments) -> float | None:
-    """Period of all components together, seconds."""
+    """Period of all components together, seconds; roughly, as all are held against the same."""
     start, end = int(seen.last_ns.min()), int(seen.last_ns.max()) + 1
     width = max(BIN_NS, (end - start) // MOST_BINS)
     period = find_period(activity(seen.last_ns, seen.samples, start, end, width), width / 1e9)

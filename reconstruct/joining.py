@@ -27,6 +27,7 @@ ERRORS: Final = 3.0  # standard errors by which likeness may fall short
 DRIFTED: Final = 3.0  # sigmas of drift; within a job below 2.7 in all simulated fabrics
 DRIFTED_UNLIKE: Final = 2.2  # where likeness, too, falls short of 1 by more than its error
 NEARLY: Final = 1.3  # times so many sigmas the jobs may yet be one
+MOST_LINKS: Final = 256  # of a component to others behind it
 RELIABLE: Final = 0.1  # below this split-half reliability a rhythm says nothing
 FIRM: Final = 0.5  # below this it does not decide between two others
 UNTOLD: Final = 0.3  # chance that what was told apart, or excused, on slight grounds is not so
@@ -90,8 +91,11 @@ def join(
     told = np.minimum.outer(found.reliable, found.reliable) >= RELIABLE
     may = told & (found.like >= np.where(apart, SAME_APART, SAME))
     one, other = np.nonzero(np.triu(may, 1))
+    # All parts of a job are alike, so that each one's next neighbours hold it together.
+    near = np.arange(len(one)) - np.searchsorted(one, one) < MOST_LINKS
+    one, other = one[near], other[near]
     moved = drift(seen, one, other)
-    like, error = found.like[one, other], found.error[one, other]
+    like, error = found.like[one, other], found.error(one, other)
     alike = like >= ALIKE - ERRORS * error
     limit = np.where(like >= 1 - ERRORS * error, DRIFTED, DRIFTED_UNLIKE)
     step = moved.sigmas < limit

@@ -103,41 +103,46 @@ class Likeness:
     ----------
     like : float64[n, n]
         Disattenuated correlation of each pair, at most 1.
-    error : float64[n, n]
-        Its standard error for two that are alike.
     reliable : float64[n]
         Split-half reliability of each one's rhythm, 0 to 1.
+    filled : float64[n]
+        Bins that each one's samples fill: (sum of counts)^2 / sum of squares.
     """
 
     like: NDArray[np.float64]
-    error: NDArray[np.float64]
     reliable: NDArray[np.float64]
+    filled: NDArray[np.float64]
+
+    def error(self, one: NDArray[np.intp], other: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Standard error of the likeness of pairs that are alike, float64[k].
+
+        Notes
+        -----
+        That of counting. A correlation of rho between signals whose noise fills n bins evenly errs
+        by (1 - rho^2) / sqrt(n), and so does that of the halves.
+        """
+        halves = self.reliable / (2 - self.reliable)
+        of_one = 2 * (1 - halves**2) / (1 + halves) ** 2 / np.sqrt(np.maximum(self.filled, 1.0))
+        of_one /= np.maximum(self.reliable, 1e-9)
+        rho = np.sqrt(np.maximum(self.reliable[one] * self.reliable[other], 1e-9))
+        fewer = np.maximum(np.minimum(self.filled[one], self.filled[other]), 1.0)
+        of_pair = (1 - rho**2) / rho / np.sqrt(fewer)
+        # Likeness is divided by the roots of both reliabilities.
+        return np.asarray(np.sqrt(of_pair**2 + (of_one[one] ** 2 + of_one[other] ** 2) / 4))
 
 
 def likeness(seen: Moments) -> Likeness:
-    """Likeness of all pairs of components.
-
-    Notes
-    -----
-    Errors are those of counting. A correlation of rho between signals whose noise fills n bins
-    evenly errs by (1 - rho^2) / sqrt(n), and so does that of the halves; for n stands the bins
-    that a component's samples fill, (sum of counts)^2 / sum of squares.
-    """
+    """Likeness of all pairs of components."""
     first, second = _halves(seen)
     split = (_standard(first) * _standard(second)).mean(axis=1)
     reliable = np.clip(2 * split / (1 + split), 0, 1)
-    whole = first + second
-    filled = whole.sum(axis=1) ** 2 / np.maximum((whole**2).sum(axis=1), 1e-9)
-    whole = _standard(whole)
-    raw = whole @ whole.T / whole.shape[1]
-    both = np.sqrt(np.maximum(np.outer(reliable, reliable), 1e-9))
-    # Error of a reliability relative to it, from that of the halves' correlation.
-    halves = reliable / (2 - reliable)
-    of_one = 2 * (1 - halves**2) / (1 + halves) ** 2 / np.sqrt(np.maximum(filled, 1.0))
-    of_one /= np.maximum(reliable, 1e-9)
-    of_pair = (1 - both**2) / both / np.sqrt(np.maximum(np.minimum.outer(filled, filled), 1.0))
-    error = np.sqrt(of_pair**2 + 0.25 * np.add.outer(of_one**2, of_one**2))
-    return Likeness(np.minimum(raw / both, 1.0), error, reliable)
+    first += second
+    filled = first.sum(axis=1) ** 2 / np.maximum((first**2).sum(axis=1), 1e-9)
+    whole = _standard(first)
+    like = whole @ whole.T / whole.shape[1]
+    root = np.sqrt(reliable)
+    like /= np.maximum(np.outer(root, root), 3e-5)
+    return Likeness(np.minimum(like, 1.0, out=like), reliable, filled)
 
 
 def _halves(seen: Moments) -> NDArray[np.float64]:
