@@ -57,7 +57,7 @@ def test_lines_tell_each_value_and_its_source(
         "results.keep_age_s": ("7776000", "default"),
         "http.listen": ("-", "s.toml:4"),
         "reports.every_s": ("0", "default"),
-        "reports.directory": ("/data/reports", "default"),
+        "reports.directory": ("/data/job-reports", "default"),
         "reports.keep": ("100", "default"),
         "log.format": ("text", "default"),
         "log.level": ("info", "default"),
