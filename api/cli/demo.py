@@ -90,8 +90,7 @@ def _demonstrate(folder: Path, speed: float, port: int, console: Console, *, kee
             said = "✓ truth and result agree" if right else "✗ truth and result differ"
             console.print(said, style="green" if right else "red")
             if keep:
-                console.print(f"Still serving {url}/ until Ctrl-C", soft_wrap=True)
-                _wait_for_interrupt(service)
+                _wait_for_interrupt(service, console, url)
     return DONE if right else DIFFERS
 
 
@@ -205,8 +204,9 @@ def table(lines: Sequence[Line]) -> Table:
     return drawn
 
 
-def _wait_for_interrupt(service: Apart) -> None:
+def _wait_for_interrupt(service: Apart, console: Console, url: str) -> None:
     try:
+        console.print(f"Still serving {url}/ until Ctrl-C", soft_wrap=True)
         while True:
             service.check()
             time.sleep(_LOOK_S)
