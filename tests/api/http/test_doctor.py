@@ -44,7 +44,7 @@ def test_results_that_cannot_be_read_are_no_reason_not_to_answer(
     def fail() -> None:
         raise ResultsError("sqlite:///gone", "unable to open database file")
 
-    monkeypatch.setattr(empty.results, "jobs", fail)
+    monkeypatch.setattr(empty.results, "statuses", fail)
     answer = empty.json("/api/v1/doctor")
     assert answer["jobs"] is None
     assert "jobs" not in {finding["step"] for finding in answer["findings"]}
