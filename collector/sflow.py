@@ -105,6 +105,7 @@ class Sampled(NamedTuple):
 
     sequence: U32
     source: U64  # class << 32 | index of its data source
+    pool: U32  # packets that could have been sampled, counted by the sampler; wraps
     dropped: U32  # the sampler's own count of lost samples
     stamp_ns: U64  # record 0:1043; 0 = none
     stamp_at: I64  # its eight bytes in the buffer; 0 = none
@@ -275,6 +276,7 @@ def _read_flows(buffer: U8, places: _Places, out: SampleColumns, more: Sampled) 
             index = u32(buffer, at + 4) & 0xFF_FFFF
             at += 8
         more.source[row] = (np.uint64(kind) << np.uint64(32)) | np.uint64(index)
+        more.pool[row] = u32(buffer, at + 4)
         more.dropped[row] = u32(buffer, at + 8)
         if places.expanded[row]:
             in_state, in_value = _interface(u32(buffer, at + 12), u32(buffer, at + 16))
@@ -419,6 +421,7 @@ def decode(batch: DatagramBatch) -> Samples:
     sampled = Sampled(
         sequence=np.zeros(samples, np.uint32),
         source=np.zeros(samples, np.uint64),
+        pool=np.zeros(samples, np.uint32),
         dropped=np.zeros(samples, np.uint32),
         stamp_ns=np.zeros(samples, np.uint64),
         stamp_at=np.zeros(samples, np.int64),

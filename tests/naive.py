@@ -125,6 +125,7 @@ def _flow(body: bytes, expanded: bool) -> Row:
         "frame_bytes": 0,
         "sequence": 0,
         "source": 0,
+        "pool": 0,
         "dropped": 0,
         "stamp_ns": 0,
         "status": Status.GOOD,
@@ -133,17 +134,17 @@ def _flow(body: bytes, expanded: bool) -> Row:
     header, protocol = b"", 0
     try:
         if expanded:
-            sequence, kind, index, rate, _, dropped, *ports, records = reader.words(11)
+            sequence, kind, index, rate, pool, dropped, *ports, records = reader.words(11)
             entered, left = _port(ports[0], ports[1]), _port(ports[2], ports[3])
         else:
-            sequence, source, rate, _, dropped, *ports, records = reader.words(8)
+            sequence, source, rate, pool, dropped, *ports, records = reader.words(8)
             kind, index = source >> 24, source % (1 << 24)
             entered, left = (_port(p >> 30, p % (1 << 30)) for p in ports)
     except _Short:
         row["status"] = Status.SHORT_SAMPLE
         return row | parse_header(b"", 0, 0)
     row |= {"sequence": sequence, "source": kind << 32 | index, "dropped": dropped}
-    row |= {"source_id": index, "sampling_rate": rate}
+    row |= {"source_id": index, "sampling_rate": rate, "pool": pool}
     row["input_state"], row["input"] = entered
     row["output_state"], row["output"] = left
     here = (PortState.SINGLE, index)

@@ -80,6 +80,8 @@ def _compare_sample(mine: dict[str, Any], sample: dict[str, Any]) -> None:
     kind, index = (int(part) for part in sample["sourceId"].split(":"))
     assert mine["source"] == kind << 32 | index
     assert mine["sampling_rate"] == int(sample["meanSkipCount"])
+    if "samplePool" in sample:
+        assert mine["pool"] == int(sample["samplePool"])
     assert mine["dropped"] == int(sample["dropEvents"])
     for name, text in (("input", sample["inputPort"]), ("output", sample["outputPort"])):
         if text.isdecimal() and int(text) not in (0, 0x3FFF_FFFF):

@@ -13,7 +13,7 @@ from collector.schema import COUNTER_COLUMNS
 from tests import naive
 
 HEADER_FIELDS = ("agent_hi", "agent_lo", "sub_agent", "sequence", "uptime_ms", "status")
-SAMPLED_FIELDS = ("sequence", "source", "dropped", "stamp_ns", "status")
+SAMPLED_FIELDS = ("sequence", "source", "pool", "dropped", "stamp_ns", "status")
 FLOW_FIELDS = tuple(sflow.SampleColumns._fields) + tuple(
     name
     for name in (*headers.HeaderColumns._fields, *roce.RoceColumns._fields)
