@@ -20,6 +20,9 @@ from collector.sflow import Headers, Samples
 FLUSH_NS: Final = 1_000_000_000
 # A forged capture can name a new agent in every datagram; a fabric has some hundreds.
 MOST_EXPORTERS: Final = 1 << 14
+# Samplers, and so streams of numbered samples: some hundreds a switch.
+MOST_SOURCES: Final = 1 << 20
+_MOST_RATES: Final = 64  # of one exporter
 _COUNTS: Final = (
     "datagrams",
     "flow_samples",
@@ -56,8 +59,8 @@ class ExporterTable:
     """Exporters by (agent, sub-agent), numbered in order of first appearance."""
 
     def __init__(self) -> None:
-        self._keys = KeyTable()
-        self._sources = KeyTable()
+        self._keys = KeyTable(MOST_EXPORTERS)
+        self._sources = KeyTable(MOST_SOURCES)
         self._datagrams = Streams(digests=True)
         self._samples = Streams(digests=False)
         self._counts = {name: np.zeros(0, np.int64) for name in _COUNTS}
@@ -65,7 +68,7 @@ class ExporterTable:
         self._rates: defaultdict[int, set[int]] = defaultdict(set)
 
     def __len__(self) -> int:
-        return min(len(self._keys), MOST_EXPORTERS)
+        return len(self._keys)
 
     def arrive(
         self, batch: DatagramBatch, headers: Headers, readable: NDArray[np.bool_]
@@ -144,11 +147,13 @@ class ExporterTable:
         self._add("rows_with_stamp", number[flows.time_basis == TimeBasis.EXPORTER])
         pairs = np.unique((number << 32) | flows.sampling_rate.astype(np.int64))
         for pair in pairs.tolist():
-            if pair & 0xFFFF_FFFF:
+            if pair & 0xFFFF_FFFF and len(self._rates[pair >> 32]) < _MOST_RATES:
                 self._rates[pair >> 32].add(pair & 0xFFFF_FFFF)
         source = self._sources.number(
             number.astype(np.uint64), samples.sampled.source[kept], np.zeros(len(kept), np.uint64)
         )
+        followed = source < MOST_SOURCES
+        source, kept = source[followed], kept[followed]
         self._samples.follow(
             len(self._sources),
             source,

@@ -30,3 +30,25 @@ def test_many_keys_that_share_all_but_one_word() -> None:
     zeros = np.zeros(count, np.uint64)
     numbers = table.number(zeros, np.arange(count, dtype=np.uint64) << np.uint64(8), zeros)
     assert np.array_equal(numbers, np.arange(count))
+
+
+def test_a_full_table_takes_no_more_keys() -> None:
+    table, zeros = KeyTable(most=3), np.zeros(6, np.uint64)
+    third = np.array([7, 8, 7, 9, 5, 6], np.uint64)
+    assert table.number(zeros, zeros, third).tolist() == [0, 1, 0, 2, 3, 3]
+    assert table.number(zeros, zeros, third).tolist() == [0, 1, 0, 2, 3, 3]
+    assert table.keys[:, 2].tolist() == [7, 8, 9]
+    many = np.arange(100_000, dtype=np.uint64)
+    assert table.number(many, many, many).tolist() == [3] * 100_000
+    assert len(table) == 3
+
+
+def test_nobody_can_know_which_keys_share_a_slot() -> None:
+    # The hash is public: without a secret, keys could be sent that all fall into one slot.
+    keys = np.arange(1000, dtype=np.uint64)
+    slots = []
+    for _ in range(2):
+        table = KeyTable()
+        table.number(keys, keys, keys)
+        slots.append(table._slots.tolist())
+    assert slots[0] != slots[1]
