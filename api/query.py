@@ -18,10 +18,9 @@ from api.errors import QueryFailed
 from collector.addresses import distinct
 from collector.errors import StoreError
 from collector.schema import (
-    ABSENT_U8,
-    ABSENT_U16,
-    ABSENT_U32,
+    ABSENT,
     CounterBatch,
+    Encapsulation,
     FlowBatch,
     HeaderState,
     PortState,
@@ -45,17 +44,9 @@ _NAMES: Final[dict[str, type[IntEnum]]] = {
     "output_state": PortState,
     "transport": Transport,
     "header_state": HeaderState,
+    "encapsulation": Encapsulation,
 }
-_ABSENT: Final = {
-    "sampling_rate": 0,
-    "src_port": 0,
-    "dst_port": 0,
-    "opcode": ABSENT_U8,
-    "syndrome": ABSENT_U8,
-    "vlan": ABSENT_U16,
-} | dict.fromkeys(
-    ("vni", "dest_qp", "seq", "ack_seq", "msn", "message_bytes", "immediate"), ABSENT_U32
-)
+_ABSENT: Final = dict.fromkeys(("sampling_rate", "src_port", "dst_port"), 0) | ABSENT
 _WORDS: Final = {"direction": ("unknown", "received", "sent")}
 
 
@@ -112,10 +103,11 @@ def _bind(connection: DuckDBPyConnection, directory: Path) -> None:
     allowed: list[str] = []
     for view, schema in (("flows", SCHEMAS[FlowBatch]), ("counters", SCHEMAS[CounterBatch])):
         paths = [str(file.path) for file in list_files(directory, view)]
-        source = f"read_parquet([{', '.join(map(_quoted, paths))}])"
-        if not paths:
-            source = f"{view}_of_none"
-            connection.register(source, schema.empty_table())
+        source = f"{view}_of_none"
+        connection.register(source, schema.empty_table())
+        if paths:  # columns that came later are NULL in the files before
+            files = f"read_parquet([{', '.join(map(_quoted, paths))}], union_by_name = true)"
+            source = f"(SELECT * FROM {source} UNION ALL BY NAME SELECT * FROM {files})"
         connection.execute(f"CREATE VIEW {view} AS SELECT {_columns(schema)} FROM {source}")
         allowed += paths
     for setting, value in (

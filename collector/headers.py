@@ -56,6 +56,7 @@ class HeaderColumns(NamedTuple):
     dscp: U8
     ecn: U8
     vlan: U16
+    inner_vlan: U16
     vni: U32
     transport: U8
     header_state: U8
@@ -141,6 +142,7 @@ def _parse(
     for row in range(len(start)):
         begin = int(start[row])
         end = begin + int(size[row])
+        out.inner_vlan[row] = ABSENT_U16
         out.vni[row] = ABSENT_U32
         out.seq[row] = ABSENT_U32
         out.ack_seq[row] = ABSENT_U32

@@ -6,8 +6,9 @@ one value that means "absent"; nothing else does. `COLUMNS` is the one table of 
 Absent values
 -------------
 ``ABSENT_U32`` for 24- and 32-bit protocol fields that may legally be zero (QP, sequence, MSN,
-message length, immediate), ``ABSENT_U16`` for VLAN, ``ABSENT_U8`` for opcode and syndrome, zero for
-addresses, ports and sampling rate (0 = the exporter did not say).
+message length, immediate), ``ABSENT_U16`` for VLANs, ``ABSENT_U8`` for opcode and syndrome, zero
+for addresses, ports and sampling rate (0 = the exporter did not say). `ABSENT` names them by
+column.
 """
 
 from __future__ import annotations
@@ -57,6 +58,18 @@ class Transport(IntEnum):
     UDP = 2
     ROCEV2 = 3
     ROCEV1 = 4
+    UET = 5
+
+
+class Encapsulation(IntEnum):
+    """The outermost tunnel that was opened; what is in it may be a tunnel again."""
+
+    NONE = 0
+    VXLAN = 1
+    GRE = 2
+    IP = 3  # IPv4 or IPv6 in either
+    MPLS = 4
+    SRV6 = 5
 
 
 class HeaderState(IntEnum):
@@ -67,6 +80,9 @@ class HeaderState(IntEnum):
     TRUNCATED_NETWORK = 2
     TRUNCATED_TRANSPORT = 3
     FRAGMENT = 4
+    TRUNCATED_BTH = 5  # RoCE, and the header ends before its base transport header does
+    TRUNCATED_INNER = 6  # a tunnel, and the header ends before the inner network header does
+    TOO_DEEP = 7  # more tunnels in tunnels, or labels, than are opened
 
 
 class Mark(IntEnum):
@@ -95,7 +111,7 @@ COLUMNS: Final[dict[str, np.dtype[np.generic]]] = {
         "sampling_rate": "u4",  # 1 in N; 0 = unknown
         "frame_bytes": "u4",  # length of the frame on the wire
         "ttl": "u1",
-        "src_hi": "u8",  # source address, upper 64 bits (IPv4 mapped: 0)
+        "src_hi": "u8",  # source address (in tunnels: the innermost), upper 64 bits (IPv4: 0)
         "src_lo": "u8",  # lower 64 bits (IPv4: 0x0000ffff_aabbccdd)
         "dst_hi": "u8",
         "dst_lo": "u8",
@@ -105,12 +121,18 @@ COLUMNS: Final[dict[str, np.dtype[np.generic]]] = {
         "dscp": "u1",
         "ecn": "u1",
         "vlan": "u2",  # outermost VLAN id; ABSENT_U16 = untagged
+        "inner_vlan": "u2",  # VLAN id of the second tag; ABSENT_U16 = none
         "vni": "u4",  # tenant network; ABSENT_U32 = none
+        "encapsulation": "u1",  # Encapsulation
+        "outer_src_hi": "u8",  # addresses of the outermost IP header, if a tunnel began there
+        "outer_src_lo": "u8",
+        "outer_dst_hi": "u8",
+        "outer_dst_lo": "u8",
         "transport": "u1",  # Transport
         "header_state": "u1",  # HeaderState
         "opcode": "u1",  # BTH opcode; ABSENT_U8 = no BTH
-        "dest_qp": "u4",  # BTH destination QP
-        "seq": "u4",  # BTH PSN (24 bits) or TCP sequence number (32 bits)
+        "dest_qp": "u4",  # BTH destination QP; UET: destination PDC
+        "seq": "u4",  # BTH PSN (24 bits), TCP sequence number or UET PSN (32 bits)
         "ack_seq": "u4",  # TCP acknowledgement number
         "msn": "u4",  # AETH message sequence number
         "syndrome": "u1",  # AETH syndrome
@@ -121,6 +143,20 @@ COLUMNS: Final[dict[str, np.dtype[np.generic]]] = {
         "marks": "u1",  # Mark bits
     }.items()
 }
+
+# What stands for "absent" by column; zero in all others that may be absent.
+ABSENT: Final = (
+    dict.fromkeys(("opcode", "syndrome"), ABSENT_U8)
+    | dict.fromkeys(("vlan", "inner_vlan"), ABSENT_U16)
+    | dict.fromkeys(
+        ("vni", "dest_qp", "seq", "ack_seq", "msn", "message_bytes", "immediate"), ABSENT_U32
+    )
+)
+# Columns that files of earlier versions lack: all that reads them takes them as absent.
+LATER: Final = (
+    *("inner_vlan", "encapsulation"),
+    *("outer_src_hi", "outer_src_lo", "outer_dst_hi", "outer_dst_lo"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +189,13 @@ class FlowBatch:
     dscp: U8
     ecn: U8
     vlan: U16
+    inner_vlan: U16
     vni: U32
+    encapsulation: U8
+    outer_src_hi: U64
+    outer_src_lo: U64
+    outer_dst_hi: U64
+    outer_dst_lo: U64
     transport: U8
     header_state: U8
     opcode: U8

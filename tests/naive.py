@@ -202,6 +202,7 @@ def parse_header(header: bytes, protocol: int, frame_bytes: int) -> Row:
         "dscp": 0,
         "ecn": 0,
         "vlan": ABSENT_U16,
+        "inner_vlan": ABSENT_U16,
         "vni": ABSENT_U32,
         "transport": Transport.OTHER,
         "header_state": HeaderState.COMPLETE,

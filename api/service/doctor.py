@@ -191,7 +191,7 @@ def _samples(account: Account) -> _Step:
 
 def _headers(account: Account, situation: Situation) -> _Step:
     headers, transports = situation.headers, situation.transports
-    cut = headers[HeaderState.TRUNCATED_NETWORK] + headers[HeaderState.TRUNCATED_TRANSPORT]
+    cut = sum(headers[state] for state in HeaderState if state.name.startswith("TRUNCATED_"))
     roce, tcp = transports[Transport.ROCEV2], transports[Transport.TCP]
     # Headers cut within BTH count as RoCE as well.
     closed = not headers[HeaderState.COMPLETE] or not roce + tcp

@@ -22,7 +22,15 @@ from collector.schema import (
     TimeBasis,
 )
 from collector.store.reports import COUNTS, ERROR_SCHEMA, REPORT_SCHEMA, Reports
-from collector.store.rows import SCHEMAS, TIME, Batch, Exporter, ExporterNumbers, from_table
+from collector.store.rows import (
+    LATER_VALUES,
+    SCHEMAS,
+    TIME,
+    Batch,
+    Exporter,
+    ExporterNumbers,
+    from_table,
+)
 from collector.store.tables import Spanned, read_tables
 
 _FIRST: Final = np.iinfo(np.int64).min
@@ -117,7 +125,7 @@ class _Window:
 
     def _tables(self, kind: str, schema: pa.Schema) -> list[Spanned]:
         found, errors = read_tables(
-            self._directory, kind, schema, self._first_ns, self._last_ns + 1
+            self._directory, kind, schema, self._first_ns, self._last_ns + 1, LATER_VALUES
         )
         self.errors += errors
         return found

@@ -9,7 +9,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from collector.schema import COLUMNS, COUNTER_COLUMNS, I32, CounterBatch, FlowBatch
+from collector.schema import (
+    ABSENT,
+    COLUMNS,
+    COUNTER_COLUMNS,
+    I32,
+    LATER,
+    CounterBatch,
+    FlowBatch,
+)
 
 Exporter = tuple[str, int, str]  # agent address, sub-agent, protocol
 Batch = TypeVar("Batch", FlowBatch, CounterBatch)
@@ -29,6 +37,9 @@ def _schema(columns: Mapping[str, np.dtype[np.generic]]) -> pa.Schema:
 
 
 SCHEMAS: Final = {FlowBatch: _schema(COLUMNS), CounterBatch: _schema(COUNTER_COLUMNS)}
+
+# What rows read in columns that their file does not have yet.
+LATER_VALUES: Final = {name: ABSENT.get(name, 0) for name in LATER}
 
 
 def exporter_name(exporter: Exporter) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -160,6 +160,7 @@ def read_tables(
     schema: pa.Schema,
     start_ns: int | None = None,
     end_ns: int | None = None,
+    later: Mapping[str, int] | None = None,
 ) -> tuple[list[Spanned], list[DecodeError]]:
     """Read the tables of one kind that reach into a window; a writer may be at work meanwhile.
 
@@ -169,6 +170,8 @@ def read_tables(
         As they were given to the writer.
     start_ns, end_ns
         The window, ns since the epoch, without its end; None leaves a side open.
+    later
+        Columns that the schema did not always have, and what their rows read in files without.
 
     Returns
     -------
@@ -199,7 +202,7 @@ def read_tables(
         try:
             for file in files:
                 if file.path not in known:
-                    known[file.path] = _read(file.path, schema)
+                    known[file.path] = _read(file.path, schema, later or {})
             break
         except FileNotFoundError:  # removed for its age, or merged: the next listing says
             continue
@@ -214,17 +217,33 @@ def read_tables(
     return found, errors
 
 
-def _read(path: Path, schema: pa.Schema) -> pa.Table | DecodeError:
+def _read(path: Path, schema: pa.Schema, later: Mapping[str, int]) -> pa.Table | DecodeError:
     try:
         with pq.ParquetFile(path) as parquet:
-            if parquet.schema_arrow.equals(schema):
+            there = parquet.schema_arrow
+            if there.equals(schema):
                 return parquet.read()
+            missing = {name for name in schema.names if name not in there.names}
+            before = pa.schema([field for field in schema if field.name not in missing])
+            if missing <= later.keys() and there.equals(before):
+                return _completed(parquet.read(), schema, later)
             return _noted(path, "written by another version: other columns")
     except FileNotFoundError:
         raise
     except (OSError, pa.ArrowException) as error:
         reason, _, _ = str(error).partition("\n")
         return _noted(path, f"damaged: {reason}")
+
+
+def _completed(table: pa.Table, schema: pa.Schema, later: Mapping[str, int]) -> pa.Table:
+    there = table.schema.names
+    columns = [
+        table.column(field.name)
+        if field.name in there
+        else pa.repeat(pa.scalar(later[field.name], field.type), len(table))
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _noted(path: Path, reason: str) -> DecodeError:

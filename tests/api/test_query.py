@@ -15,6 +15,8 @@ from collector.schema import (
     ABSENT_U32,
     COLUMNS,
     COUNTER_COLUMNS,
+    LATER,
+    Encapsulation,
     PortState,
     TimeBasis,
     Transport,
@@ -102,11 +104,26 @@ def test_times_are_timestamps_with_all_their_digits(store: Path) -> None:
 
 
 def test_views_have_every_column(store: Path) -> None:
-    renamed = {"exporter": ["agent", "sub_agent", "exporter_protocol"], "src_hi": ["src"]}
-    renamed |= {"dst_hi": ["dst"], "src_lo": [], "dst_lo": []}
+    renamed = {"exporter": ["agent", "sub_agent", "exporter_protocol"]}
+    for address in ("src", "dst", "outer_src", "outer_dst"):
+        renamed |= {f"{address}_hi": [address], f"{address}_lo": []}
     for view, columns in (("flows", COLUMNS), ("counters", COUNTER_COLUMNS)):
         wanted = [new for name in columns for new in renamed.get(name, [name.removesuffix("_ns")])]
         assert [row[0] for row in _rows(store, f"DESCRIBE {view}")] == wanted
+
+
+def test_columns_that_came_later_are_null_in_files_before(store: Path) -> None:
+    made.without_columns(store / "flows", LATER)
+    assert _rows(store, "SELECT DISTINCT inner_vlan, encapsulation, outer_src FROM flows") == [
+        (None, None, None)
+    ]
+    with Store(store) as writer:  # beside a file that has them
+        rows = made.flows([START_NS + 9])
+        rows.encapsulation[:], rows.inner_vlan[:] = Encapsulation.VXLAN, 7
+        writer.append(made.telemetry(rows, made.counters([]), (made.health("10.255.0.1", 7),)))
+    assert _rows(
+        store, "SELECT encapsulation, inner_vlan, count(*) FROM flows GROUP BY ALL ORDER BY 3"
+    ) == [("vxlan", 7, 1), (None, None, 6)]
 
 
 def test_an_empty_store_answers(tmp_path: Path) -> None:

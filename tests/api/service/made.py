@@ -69,7 +69,7 @@ SITUATION: Final = Situation(
     hosts=4,
     switches=(("leaf-1", "10.255.0.1"),),
     errors=(),
-    headers=(4000, 0, 0, 0, 0),
+    headers=(4000, 0, 0, 0, 0, 0, 0, 0),
     transports=(0, 1000, 0, 3000, 0),
     doubts=DOUBTS,
 )

@@ -144,7 +144,7 @@ def test_only_counters() -> None:
 
 class TestHeaders:
     def test_cut_before_bth(self) -> None:
-        (found,) = bad(headers=(0, 0, 0, 4000, 0), transports=(0, 0, 0, 4000, 0))
+        (found,) = bad(headers=(0, 0, 0, 1000, 0, 3000, 0, 0), transports=(0, 0, 0, 4000, 0))
         assert found == Finding(
             "headers",
             "wrong",
@@ -157,7 +157,7 @@ class TestHeaders:
         assert found.text == "none of 4,000 samples is of RoCEv2 or TCP"
 
     def test_a_few_cut_ones_are_not_told(self) -> None:
-        assert bad(headers=(3961, 0, 0, 39, 0)) == []
+        assert bad(headers=(3961, 0, 0, 9, 0, 30, 0, 0)) == []
 
 
 class TestExporters:

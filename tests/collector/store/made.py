@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from collector.schema import (
@@ -60,6 +62,12 @@ def counters(
     times_ns: Sequence[int], exporter: Sequence[int] | int = 0, seed: int = 0
 ) -> CounterBatch:
     return CounterBatch(**_drawn(COUNTER_COLUMNS, times_ns, exporter, seed))
+
+
+def without_columns(folder: Path, names: Sequence[str]) -> None:
+    """Write the files of one kind anew, as a version would have that had no such columns."""
+    for path in folder.glob("*.parquet"):
+        pq.write_table(pq.read_table(path).drop_columns(list(names)), path)
 
 
 def _drawn(

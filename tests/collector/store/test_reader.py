@@ -10,7 +10,7 @@ import pytest
 
 from collector.errors import StoreError
 from collector.ingest import ingest
-from collector.schema import COLUMNS, COUNTER_COLUMNS, DecodeError, TimeBasis
+from collector.schema import ABSENT, COLUMNS, COUNTER_COLUMNS, LATER, DecodeError, TimeBasis
 from collector.store import Store, StoreSettings, read
 from tests.collector.store import made
 from tests.collector.store.made import SECOND_NS, START_NS
@@ -53,6 +53,26 @@ def test_every_value_of_every_column_comes_back(tmp_path: Path) -> None:
         made.rows_of(first.counters, first.exporters)
         + made.rows_of(second.counters, second.exporters)
     )
+
+
+def test_files_without_columns_that_came_later_are_read(tmp_path: Path) -> None:
+    was = made.flows([START_NS, START_NS + 1])
+    with Store(tmp_path) as store:
+        store.append(made.telemetry(was, made.counters([START_NS]), (made.health("10.255.0.1"),)))
+    made.without_columns(tmp_path / "flows", LATER)
+    found = read(tmp_path)
+    assert not found.errors
+    for name, kind in COLUMNS.items():
+        column = getattr(found.flows, name)
+        assert column.dtype == kind, name
+        if name in LATER:
+            assert column.tolist() == [ABSENT.get(name, 0)] * 2, name
+        else:
+            np.testing.assert_array_equal(column, getattr(was, name), name)
+    made.without_columns(tmp_path / "flows", ("seq",))
+    assert [error.reason for error in read(tmp_path).errors] == [
+        "written by another version: other columns"
+    ]
 
 
 def test_counts_of_batches_add_up(tmp_path: Path) -> None:
