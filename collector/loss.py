@@ -32,7 +32,8 @@ class Order(IntEnum):
     LATE = 1
     DUPLICATE = 2
     REUSED = 3  # a number seen before, with other content
-    RESTART = 4
+    RESTART = 4  # its sender's clock began anew
+    LEAP = 5  # its number is nowhere near those before it: another count
 
 
 class _State(NamedTuple):
@@ -45,6 +46,9 @@ class _State(NamedTuple):
     uptime_ms: I64
     expected: I64
     received: I64
+    former_ms: I64  # uptime and newest number before the last restart
+    former_newest: I64
+    since: I64  # messages since then; -1 = there was none
 
 
 @njit(cache=True)
@@ -75,13 +79,25 @@ def _follow(
             ahead -= 0x1_0000_0000
         before_ms = int(state.uptime_ms[s])
         fresh = not state.started[s]
-        if (
-            fresh
-            or _restarted(before_ms, now_ms)
-            or ahead > _LEAP
-            or (ahead <= -WINDOW and now_ms >= before_ms)
+        restart = not fresh and _restarted(before_ms, now_ms)
+        if 0 <= state.since[s] < WINDOW and (
+            abs(now_ms - state.former_ms[s]) <= _RESTART_MS < now_ms - before_ms
         ):
-            order[row] = Order.NEXT if fresh else Order.RESTART
+            # Sent before the restart, and overtaken by what came after it.
+            if width and digests[s, number % width] == digest[row]:
+                order[row] = Order.DUPLICATE
+                continue
+            order[row] = Order.LATE
+            behind = (state.former_newest[s] - number) & 0xFFFF_FFFF
+            if 0 < behind < WINDOW:  # and was taken for lost
+                state.received[s] += 1
+            continue
+        if fresh or restart or ahead > _LEAP or (ahead <= -WINDOW and now_ms >= before_ms):
+            order[row] = Order.NEXT if fresh else Order.RESTART if restart else Order.LEAP
+            if restart:
+                state.former_ms[s] = before_ms
+                state.former_newest[s] = state.newest[s]
+                state.since[s] = 0
             state.started[s] = 1
             state.newest[s] = number
             state.span[s] = 0
@@ -117,6 +133,8 @@ def _follow(
             if -ahead > state.span[s]:
                 state.expected[s] += -ahead - state.span[s]
                 state.span[s] = -ahead
+        if state.since[s] >= 0:
+            state.since[s] += 1
         if width:
             digests[s, number % width] = digest[row]
         if order[row] != Order.LATE:
@@ -148,6 +166,9 @@ class Streams:
             uptime_ms=np.zeros(count, np.int64),
             expected=np.zeros(count, np.int64),
             received=np.zeros(count, np.int64),
+            former_ms=np.zeros(count, np.int64),
+            former_newest=np.zeros(count, np.int64),
+            since=np.full(count, -1, np.int64),
         )
 
     def follow(self, streams: int, stream: I64, sequence: U32, uptime_ms: U32, digest: U64) -> U8:

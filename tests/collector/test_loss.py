@@ -70,12 +70,29 @@ def test_a_restart_is_known_by_uptime_and_is_no_loss(numbers: tuple[int, int]) -
     assert (lost, order[3:]) == (0, [Order.RESTART, Order.NEXT])
 
 
+def test_what_was_sent_before_a_restart_may_come_after_it() -> None:
+    before = ticking([95, 96, 98])
+    lost, order = run([*before, (1, 20), (97, 502_000), (99, 504_000), (2, 1020)])
+    assert lost == 0  # 97 was late, 99 was ahead of all that had come
+    assert order[3:] == [Order.RESTART, Order.LATE, Order.LATE, Order.NEXT]
+    assert run([*before, (1, 20), (2, 1020)])[0] == 1
+    again = run([*before, (1, 20), (98, 503_000), (2, 1020)])
+    assert again == (1, [*order[:3], Order.RESTART, Order.DUPLICATE, Order.NEXT])
+
+
+def test_a_clock_that_leaps_ahead_after_a_restart_is_not_of_before() -> None:
+    # A machine wakes, and its uptime counts the time asleep.
+    lost, _ = run([*ticking([1, 2]), (1, 20), (2, 90_000_000), (4, 90_001_000)])
+    assert lost == 1
+
+
 def test_loss_before_a_restart_stays_counted() -> None:
     assert run([*ticking([1, 4]), (1, 10), (3, 2010)])[0] == 2 + 1
 
 
 def test_numbering_that_falls_far_back_is_a_restart_even_without_uptime() -> None:
-    assert run([(5000, 0), (5001, 0), (1, 0), (2, 0)])[0] == 0
+    lost, order = run([(5000, 0), (5001, 0), (1, 0), (2, 0)])
+    assert (lost, order[2:]) == (0, [Order.LEAP, Order.NEXT])
 
 
 def test_a_very_late_message_takes_its_loss_back() -> None:
