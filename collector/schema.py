@@ -141,8 +141,13 @@ COLUMNS: Final[dict[str, np.dtype[np.generic]]] = {
         "tcp_flags": "u1",
         "payload_bytes": "u4",  # TCP or UDP data; RoCE: without BTH, ETHs, pad and ICRC
         "marks": "u1",  # Mark bits
+        "queue": "u4",  # egress queue; ABSENT_U32 = not said
+        "queue_bytes": "u4",  # how much stood in that queue; ABSENT_U32 = not said
+        "transit_ns": "u4",  # time inside the switch; ABSENT_U32 = not said, or longer than fits
     }.items()
 }
+# The columns of all tables that are points in time, ns since the epoch.
+TIMES: Final = ("time_ns", "time_min_ns")
 
 # What stands for "absent" by column; zero in all others that may be absent.
 ABSENT: Final = (
@@ -151,11 +156,13 @@ ABSENT: Final = (
     | dict.fromkeys(
         ("vni", "dest_qp", "seq", "ack_seq", "msn", "message_bytes", "immediate"), ABSENT_U32
     )
+    | dict.fromkeys(("queue", "queue_bytes", "transit_ns"), ABSENT_U32)
 )
 # Columns that files of earlier versions lack: all that reads them takes them as absent.
 LATER: Final = (
     *("inner_vlan", "encapsulation"),
     *("outer_src_hi", "outer_src_lo", "outer_dst_hi", "outer_dst_lo"),
+    *("queue", "queue_bytes", "transit_ns"),
 )
 
 
@@ -209,6 +216,9 @@ class FlowBatch:
     tcp_flags: U8
     payload_bytes: U32
     marks: U8
+    queue: U32
+    queue_bytes: U32
+    transit_ns: U32
 
     def __len__(self) -> int:
         return len(self.time_ns)

@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 
 from collector.link import DatagramBatch, Defect
-from collector.schema import I64, U8, U32, U64, CounterBatch, FlowBatch, PortState
+from collector.schema import ABSENT_U32, I64, U8, U32, U64, CounterBatch, FlowBatch, PortState
 from collector.wire import mapped, u32, u64
 
 _FLOW: Final = 1
@@ -28,6 +28,9 @@ _COUNTERS_EXPANDED: Final = 4
 _DISCARD: Final = 5
 _RAW_HEADER: Final = 1
 _GENERIC_COUNTERS: Final = 1
+_EGRESS_QUEUE: Final = 1036
+_TRANSIT_DELAY: Final = 1039
+_QUEUE_DEPTH: Final = 1040
 _TIMESTAMP: Final = 1043
 _FLOW_BYTES: Final = 32
 _FLOW_EXPANDED_BYTES: Final = 44
@@ -98,6 +101,9 @@ class SampleColumns(NamedTuple):
     direction: U8
     sampling_rate: U32
     frame_bytes: U32
+    queue: U32
+    queue_bytes: U32
+    transit_ns: U32
 
 
 class Sampled(NamedTuple):
@@ -263,6 +269,9 @@ def _read_flows(buffer: U8, places: _Places, out: SampleColumns, more: Sampled) 
         at = int(places.start[row])
         end = int(places.end[row])
         more.fault_at[row] = at
+        out.queue[row] = ABSENT_U32
+        out.queue_bytes[row] = ABSENT_U32
+        out.transit_ns[row] = ABSENT_U32
         if end - at < (_FLOW_EXPANDED_BYTES if places.expanded[row] else _FLOW_BYTES):
             more.status[row] = Status.SHORT_SAMPLE
             continue
@@ -317,6 +326,12 @@ def _read_flows(buffer: U8, places: _Places, out: SampleColumns, more: Sampled) 
             elif tag == _TIMESTAMP and size >= 8:
                 more.stamp_ns[row] = u64(buffer, at)
                 more.stamp_at[row] = at
+            elif tag == _EGRESS_QUEUE and size >= 4:
+                out.queue[row] = u32(buffer, at)
+            elif tag == _TRANSIT_DELAY and size >= 4:
+                out.transit_ns[row] = u32(buffer, at)
+            elif tag == _QUEUE_DEPTH and size >= 4:
+                out.queue_bytes[row] = u32(buffer, at)
             at += size
             records -= 1
 

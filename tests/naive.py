@@ -129,6 +129,9 @@ def _flow(body: bytes, expanded: bool) -> Row:
         "dropped": 0,
         "stamp_ns": 0,
         "status": Status.GOOD,
+        "queue": ABSENT_U32,
+        "queue_bytes": ABSENT_U32,
+        "transit_ns": ABSENT_U32,
     }
     reader = _Reader(body)
     header, protocol = b"", 0
@@ -163,6 +166,9 @@ def _flow(body: bytes, expanded: bool) -> Row:
             header = record[16 : 16 + length]
         elif tag == 1043 and size >= 8:
             (row["stamp_ns"],) = struct.unpack(">Q", record[:8])
+        elif tag in (1036, 1039, 1040) and size >= 4:
+            name = {1036: "queue", 1039: "transit_ns", 1040: "queue_bytes"}[tag]
+            (row[name],) = struct.unpack(">I", record[:4])
     return row | parse_header(header, protocol, frame_bytes)
 
 

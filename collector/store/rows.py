@@ -15,6 +15,7 @@ from collector.schema import (
     COUNTER_COLUMNS,
     I32,
     LATER,
+    TIMES,
     CounterBatch,
     FlowBatch,
 )
@@ -32,7 +33,7 @@ def _schema(columns: Mapping[str, np.dtype[np.generic]]) -> pa.Schema:
         if name == "exporter":
             fields[name] = _NAME
         else:
-            fields[name] = TIME if name.endswith("_ns") else pa.from_numpy_dtype(kind)
+            fields[name] = TIME if name in TIMES else pa.from_numpy_dtype(kind)
     return pa.schema(fields)
 
 
@@ -68,7 +69,7 @@ def to_table(batch: FlowBatch | CounterBatch, exporters: Sequence[Exporter]) -> 
         column = pa.array(getattr(batch, name))
         if name == "exporter":
             column = pa.DictionaryArray.from_arrays(column, list(map(exporter_name, exporters)))
-        columns.append(column.view(TIME) if name.endswith("_ns") else column)
+        columns.append(column.view(TIME) if name in TIMES else column)
     return pa.Table.from_arrays(columns, schema=SCHEMAS[type(batch)])
 
 

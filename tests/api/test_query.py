@@ -16,6 +16,7 @@ from collector.schema import (
     COLUMNS,
     COUNTER_COLUMNS,
     LATER,
+    TIMES,
     Encapsulation,
     PortState,
     TimeBasis,
@@ -107,8 +108,9 @@ def test_views_have_every_column(store: Path) -> None:
     renamed = {"exporter": ["agent", "sub_agent", "exporter_protocol"]}
     for address in ("src", "dst", "outer_src", "outer_dst"):
         renamed |= {f"{address}_hi": [address], f"{address}_lo": []}
+    renamed |= {name: [name.removesuffix("_ns")] for name in TIMES}
     for view, columns in (("flows", COLUMNS), ("counters", COUNTER_COLUMNS)):
-        wanted = [new for name in columns for new in renamed.get(name, [name.removesuffix("_ns")])]
+        wanted = [new for name in columns for new in renamed.get(name, [name])]
         assert [row[0] for row in _rows(store, f"DESCRIBE {view}")] == wanted
 
 

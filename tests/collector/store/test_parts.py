@@ -150,7 +150,7 @@ def test_a_merge_takes_no_more_than_memory_should(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And large parts are left as they are: there is little to win."""
-    monkeypatch.setattr(parts_module, "_MOST_BYTES", 10_000)  # some 75 rows
+    monkeypatch.setattr(parts_module, "_MOST_BYTES", 11_000)  # some 65 rows
     with Store(tmp_path, KEEP) as store:
         for first, rows in ((0, 30), (30, 30), (60, 70), (130, 200), (330, 30), (360, 30)):
             store.append(made.numbered(first, rows, [START_NS + first] * rows))
