@@ -1,8 +1,9 @@
-# make demo | test | check: each makes .venv by itself.
+# make demo | test | check | fuzz: each makes .venv by itself.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 SEED ?= 1
 SCENARIO ?= demo_fabric
 LEVEL ?= rich
+FUZZ_SECONDS ?= 300
 ARGS ?=
 
 VENV := .venv
@@ -10,7 +11,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ringscope-ready
 export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/numba-cache
 
-.PHONY: demo test check format lock clean
+.PHONY: demo test check fuzz format lock clean
 
 demo: $(STAMP)
 	$(BIN)/python -m bench.demo $(SCENARIO) --seed $(SEED) --level $(LEVEL) $(ARGS)
@@ -23,6 +24,12 @@ check: $(STAMP)
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The fuzzer is in no lock file: nothing else needs it. What it found goes on in the next run.
+fuzz: $(STAMP)
+	test -d $(VENV)/atheris || $(BIN)/python -m pip install -q --target $(VENV)/atheris atheris==3.0.0
+	NUMBA_DISABLE_JIT=1 PYTHONPATH=$(VENV)/atheris $(BIN)/python -m tests.fuzz out/fuzz \
+	  -max_total_time=$(FUZZ_SECONDS) $(ARGS)
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix
