@@ -96,7 +96,7 @@ def _parse(buffer: U8, start: I64, ends: I64, table: U16, out: RoceColumns) -> N
             continue
         end = int(ends[row])
         if end - at < BTH_BYTES:
-            out.header_state[row] = HeaderState.TRUNCATED_TRANSPORT
+            out.header_state[row] = HeaderState.TRUNCATED_BTH
             continue
         opcode = u8(buffer, at)
         parts = table[opcode]
@@ -171,8 +171,11 @@ def parse(buffer: U8, transport_at: I64, header_end: I64, flows: FlowBatch) -> N
 
     Notes
     -----
-    A header that was cut off leaves its columns absent and sets TRUNCATED_TRANSPORT. Opcodes that
-    the table does not name count as a bare BTH.
+    A header that was cut off leaves its columns absent and sets TRUNCATED_BTH, or behind the BTH
+    TRUNCATED_TRANSPORT. Opcodes that the table does not name count as a bare BTH.
+
+    A CNP goes against the data that it speaks of: its `dest_qp` is that of the sender, and cards
+    send it from UDP port 0.
     """
     _parse(
         buffer,

@@ -59,7 +59,7 @@ def test_vlan_tags_are_walked_and_the_outermost_is_told(tags: list[tuple[int, in
 
 def test_more_tags_than_anybody_uses() -> None:
     row = parse(e.ethernet(0x0800, e.ipv4(TCP, 6), [(0x8100, 9)] * 5))
-    assert (row["vlan"], row["header_state"]) == (9, HeaderState.NOT_IP)
+    assert (row["vlan"], row["header_state"]) == (9, HeaderState.TOO_DEEP)
 
 
 def test_headers_without_ethernet() -> None:

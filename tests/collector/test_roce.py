@@ -94,7 +94,7 @@ def test_a_header_cut_off_is_absent_and_said_to_be() -> None:
     bth_at = 14 + 20 + 8
     row = parse(frame, keep=bth_at + 11)
     assert (row["opcode"], row["dest_qp"], row["seq"]) == (ABSENT_U8, ABSENT_U32, ABSENT_U32)
-    assert row["header_state"] == HeaderState.TRUNCATED_TRANSPORT
+    assert row["header_state"] == HeaderState.TRUNCATED_BTH
     row = parse(frame, keep=bth_at + 12 + 15)
     assert (row["opcode"], row["message_bytes"]) == (0x0B, ABSENT_U32)
     assert row["header_state"] == HeaderState.TRUNCATED_TRANSPORT
