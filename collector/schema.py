@@ -13,7 +13,7 @@ column.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final, Self
 
@@ -317,6 +317,49 @@ class DecodeError:
 
 
 @dataclass(frozen=True, slots=True)
+class ExporterNote:
+    """Something that happened to an exporter; `count` times, the last time at `time_ns`."""
+
+    time_ns: int  # arrival, ns since the epoch
+    kind: str
+    text: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ClockHealth:
+    """What is known of an exporter's clock.
+
+    Attributes
+    ----------
+    offset_s
+        What its clock says beyond what it is; None = not known, for `reason`.
+    error_s
+        The offset is right to this; None with it.
+    basis
+        "hops": by packets that other exporters sampled too, against the median of them. "arrival":
+        against our clock, the network's delay included. "none".
+    samples
+        Packets or datagrams that say so.
+    corrected_s
+        What is taken off its timestamps.
+    skew_ppm
+        How much faster than ours it runs; None = not known.
+    jitter_s
+        How unevenly its datagrams arrive (RFC 3550, 6.4.1); None = its uptime does not tell.
+    """
+
+    offset_s: float | None = None
+    error_s: float | None = None
+    basis: str = "none"
+    samples: int = 0
+    reason: str = "its samples carry no time"
+    corrected_s: float = 0.0
+    skew_ppm: float | None = None
+    jitter_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ExporterHealth:
     """One exporter, (agent, sub-agent), as seen in the window."""
 
@@ -330,9 +373,16 @@ class ExporterHealth:
     decode_errors: int
     sampling_rates: tuple[int, ...]
     time_basis: TimeBasis
-    state: str  # "ok" | "counters_only" | "rate_unknown"
+    state: str  # "ok" | "counters_only" | "rate_unknown" | "silent" | "moved"
     duplicate_datagrams: int = 0  # dropped: the same bytes came twice
     lost_samples: int = 0  # by the samples' own numbering, lost datagrams included
+    dropped_samples: int = 0  # that its samplers chose and could not send, as they count them
+    expected_samples: int = 0  # by the pools that they chose from, behind a source's first sample
+    pooled_samples: int = 0  # that came of those
+    restarts: int = 0
+    # What came is the same whenever it came; what its arrival tells is not.
+    clock: ClockHealth = field(default=ClockHealth(), compare=False)
+    notes: tuple[ExporterNote, ...] = field(default=(), compare=False)
     discard_samples: int = 0  # notices of dropped packets (sFlow 0:5), not decoded
     unknown_samples: int = 0  # skipped by their length
 

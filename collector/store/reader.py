@@ -21,7 +21,7 @@ from collector.schema import (
     Telemetry,
     TimeBasis,
 )
-from collector.store.reports import COUNTS, ERROR_SCHEMA, REPORT_SCHEMA, Reports
+from collector.store.reports import COUNTS, ERROR_SCHEMA, LATER_COUNTS, REPORT_SCHEMA, Reports
 from collector.store.rows import (
     LATER_VALUES,
     SCHEMAS,
@@ -125,7 +125,12 @@ class _Window:
 
     def _tables(self, kind: str, schema: pa.Schema) -> list[Spanned]:
         found, errors = read_tables(
-            self._directory, kind, schema, self._first_ns, self._last_ns + 1, LATER_VALUES
+            self._directory,
+            kind,
+            schema,
+            self._first_ns,
+            self._last_ns + 1,
+            LATER_VALUES | LATER_COUNTS,
         )
         self.errors += errors
         return found

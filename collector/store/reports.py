@@ -12,6 +12,10 @@ import pyarrow as pa
 from collector.schema import DecodeError, Telemetry
 from collector.store.rows import TIME, Exporter, exporter_name, named_exporter
 
+# What files of older versions lack, and what they mean by it.
+LATER_COUNTS: Final = dict.fromkeys(
+    ("dropped_samples", "expected_samples", "pooled_samples", "restarts"), 0
+)
 COUNTS: Final = (
     "datagrams",
     "flow_samples",
@@ -22,6 +26,7 @@ COUNTS: Final = (
     "lost_samples",
     "discard_samples",
     "unknown_samples",
+    *LATER_COUNTS,
 )
 _SPAN: Final = {"first_ns": TIME, "time_ns": TIME}  # of the batch's rows, both inclusive
 REPORT_SCHEMA: Final = pa.schema(
