@@ -4,47 +4,33 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from api.logs import Log
-from collector.allow import AllowList
-from collector.ingest import Ingest
-from collector.link import DatagramBatch
-from collector.packets import Faults
+from collector.intake import Source, Taken
 from collector.schema import I64, HeaderState, Telemetry, Transport
-from collector.store import Store, StoreStatus, since
-from collector.udp import UdpReceiver
+from collector.store import StoreStatus
 from reconstruct.slices import Slice
 from reconstruct.slicing import Slicer
 
 REPORT_S: Final = 60.0
-# Each batch costs an account of all exporters, so a quiet wire is read in batches of this length
-# and not datagram by datagram; a busy one gives larger batches by itself.
-_GATHER_S: Final = 0.05
 # How long a request to stop may wait where nothing arrives.
 _PATIENCE_S: Final = 0.5
 
 
 class Listening:
-    """Takes batches from a receiver into a store, in the thread that calls `run`.
+    """Hands what a source takes in to the slicer, in the thread that calls `run`.
 
     Parameters
     ----------
-    receiver
-        Already started; `run` stops it.
-    store
-        Stays open.
+    source
+        Receives already; `run` closes it.
     slicer
         Gets the samples that come, and cuts them into slices.
     deliver
         Called with slices as soon as they are closed, in order. Must not raise.
-    allow
-        Which senders are heard.
-    hold_s
-        The store is flushed at least so often, whether anything arrives or not.
     log
         Told of an account every `REPORT_S` and at the end, of a disk that stops to take rows, and
         when it takes them again.
@@ -54,25 +40,17 @@ class Listening:
 
     def __init__(
         self,
-        receiver: UdpReceiver,
-        store: Store,
+        source: Source,
         slicer: Slicer,
         deliver: Callable[[list[Slice]], None],
-        allow: AllowList,
-        hold_s: float,
         log: Log,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._receiver = receiver
-        self._store = store
+        self._source = source
         self._slicer = slicer
         self._deliver = deliver
-        self._allow = allow
-        self._hold_s = hold_s
         self._log = log
         self._clock = clock
-        self._ingest = Ingest()
-        self._faults = Faults()
         self._told: Telemetry | None = None
         self._opcodes = np.zeros(1 << 8, np.int64)
         self._headers = np.zeros(len(HeaderState), np.int64)
@@ -92,39 +70,32 @@ class Listening:
         ListenError
             Receiving failed. What came before is stored.
         """
-        flush_s = self._clock() + self._hold_s
         report_s = self._clock() + REPORT_S
         try:
             while not self._stopping:
-                began_s = self._clock()
-                batch = self._receiver.take(min(_PATIENCE_S, max(flush_s - began_s, 0.0)))
-                if batch is not None:
-                    self._add(batch)
+                if (taken := self._source.take(_PATIENCE_S)) is not None:
+                    self._add(taken)
                 else:  # time passes on a silent wire too
                     self._close(time.time_ns())
-                if self._clock() >= flush_s:
-                    self._watch(self._store.flush())
-                    flush_s = self._clock() + self._hold_s
+                self._watch(self._source.standing().stored)
                 if self._clock() >= report_s:
                     self._log.say("info", "account", **self.account())
                     report_s = self._clock() + REPORT_S
-                if batch is not None:
-                    time.sleep(max(began_s + _GATHER_S - self._clock(), 0.0))
-            self._receiver.stop()
-            for batch in self._receiver:
-                self._add(batch)
+            self._source.stop()
+            while (taken := self._source.take(_PATIENCE_S)) or not self._source.finished:
+                if taken is not None:
+                    self._add(taken)
         finally:
-            self._receiver.stop()
+            self._source.close()
             if slices := self._slicer.drain():
                 self._deliver(slices)
-            self._watch(self._store.flush())
+            self._watch(self._source.standing().stored)
             self._log.say("info", "account", **self.account())
 
     def account(self) -> dict[str, int]:
         """What came, what was stored and what was lost since the start."""
-        received = self._receiver.reception()
-        stored = self._store.status
-        told = self._told
+        standing = self._source.standing()
+        received, stored, told = standing.reception, standing.stored, self._told
         return {
             "datagrams": received.datagrams,
             "samples": 0 if told is None else told.flow_samples + told.counter_samples,
@@ -133,7 +104,7 @@ class Listening:
             "rows_lost": stored.lost_rows,
             "kernel_drops": received.kernel_drops,
             "backlog_drops": received.backlog_drops,
-            "refused_datagrams": self._allow.refused,
+            "refused_datagrams": standing.refused,
             "lost_datagrams": 0 if told is None else told.lost_datagrams,
             "late_samples": self._slicer.late_samples,
             "decode_errors": 0 if told is None else told.decode_errors,
@@ -159,19 +130,15 @@ class Listening:
         """Flow samples by `Transport` since the start; int64, shape (transports,)."""
         return self._transports
 
-    def _add(self, batch: DatagramBatch) -> None:
-        now_ns = int(batch.arrival_ns.max())
-        flows, counters = self._ingest.add(self._allow.passed(batch), self._faults)
-        told = self._ingest.telemetry(self._faults.errors())
+    def _add(self, taken: Taken) -> None:
+        flows = taken.flows
         # Before `told`: who sees a sample counted there must find it here.
         self._opcodes += np.bincount(flows.opcode, minlength=1 << 8)
         self._headers += np.bincount(flows.header_state, minlength=len(HeaderState))
         self._transports += np.bincount(flows.transport, minlength=len(Transport))
-        news = since(self._told, replace(told, flows=flows, counters=counters))
-        self._told = told
-        self._watch(self._store.append(news))
-        self._slicer.add(flows, told.exporters, now_ns)
-        self._close(now_ns)
+        self._told = taken.told
+        self._slicer.add(flows, taken.told.exporters, taken.now_ns)
+        self._close(taken.now_ns)
 
     def _close(self, now_ns: int) -> None:
         if slices := self._slicer.close(now_ns):

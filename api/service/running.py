@@ -25,6 +25,7 @@ from api.service.listening import Listening
 from api.service.sliding import Sliding
 from api.settings import Settings
 from collector.allow import AllowList
+from collector.intake import Intake
 from collector.inventory import Inventory, read_inventory
 from collector.schema import CounterBatch, FlowBatch, Telemetry
 from collector.store import Store, StoreSettings, TableStore, read_tables
@@ -106,7 +107,7 @@ class Service:
                 inventory = read_inventory(settings.analysis.inventory)
             self._inventory = inventory
             directory, kept = settings.store.directory, settings.store
-            self._store = opening.enter_context(
+            store = opening.enter_context(
                 Store(directory, StoreSettings(60, kept.hold_s, kept.keep_age_s, kept.keep_bytes))
             )
             self._bins = opening.enter_context(
@@ -121,15 +122,8 @@ class Service:
             )
             self._results = Results(settings.results_url)
             opening.callback(self._results.close)
-            self._listening = Listening(
-                self._receiver,
-                self._store,
-                self._slicer,
-                self._deliver,
-                self._allow,
-                kept.hold_s,
-                self._log,
-            )
+            self._source = Intake(self._receiver, self._allow, store, kept.hold_s)
+            self._listening = Listening(self._source, self._slicer, self._deliver, self._log)
             self._sliding = Sliding(
                 self._window(), inventory, self._results, self._telemetry, self._log
             )
@@ -169,7 +163,8 @@ class Service:
 
     def account(self) -> Account:
         """The counters of this moment."""
-        received, kept = self._receiver.reception(), self._store.status
+        taken_in = self._source.standing()
+        received, kept = taken_in.reception, taken_in.stored
         told = self._listening.told or _NOTHING
         standing = self._sliding.standing
         end_ns = standing.window_end_ns
@@ -179,7 +174,7 @@ class Service:
             payload_bytes=received.payload_bytes,
             kernel_drops=received.kernel_drops,
             backlog_drops=received.backlog_drops,
-            refused_datagrams=self._allow.refused,
+            refused_datagrams=taken_in.refused,
             flow_samples=told.flow_samples,
             counter_samples=told.counter_samples,
             decode_errors=told.decode_errors,
@@ -203,7 +198,7 @@ class Service:
         standing = self._sliding.standing
         reasons = {
             "listener": "the receiver has stopped" if self._receiver.finished else None,
-            "store": self._store.status.error or self._bins.status.error,
+            "store": self._source.standing().stored.error or self._bins.status.error,
             "results": self._results.check(),
             "analysis": f"no turn for {silent_s:.0f} s" if stuck else standing.failure,
         }

@@ -122,13 +122,13 @@ class Store:
         exporters, flows, counters = _join(held)
         for batch, kind in ((flows, "flows"), (counters, "counters")):
             for rows in _slices(batch.time_ns, self._settings.slice_s * _NS_PER_S):
-                part = batch.take(rows)
+                part = batch if rows is None else batch.take(rows)
                 table = to_table(part, exporters)
                 first, last = int(part.time_ns.min()), int(part.time_ns.max())
                 if self._shelf.write(kind, table, first, last):
-                    self._stored_rows += len(rows)
+                    self._stored_rows += len(part)
                 else:
-                    self._lost_rows += len(rows)
+                    self._lost_rows += len(part)
         self._write_reports(held)
         self._shelf.tidy()
         return self.status
@@ -180,8 +180,11 @@ def _renumbered(batch: Batch, number: I32) -> Batch:
     return replace(batch, exporter=number[batch.exporter])
 
 
-def _slices(time_ns: I64, slice_ns: int) -> Iterator[NDArray[np.intp]]:
-    """The rows of each slice of time, in their order."""
+def _slices(time_ns: I64, slice_ns: int) -> Iterator[NDArray[np.intp] | None]:
+    """The rows of each slice of time, in their order; None: all there are."""
     nth = time_ns // slice_ns
+    if len(nth) and nth.min() == nth.max():  # as nearly always: no row need be copied
+        yield None
+        return
     order = np.argsort(nth, kind="stable")
     yield from np.split(order, np.flatnonzero(np.diff(nth[order])) + 1) if len(order) else ()

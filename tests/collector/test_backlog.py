@@ -4,6 +4,7 @@ import threading
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,6 +38,27 @@ def test_small_batches_are_taken_together_in_order() -> None:
     assert taken.file_offset.tolist() == [0] * 6
     assert backlog.take(timeout_s=0) is None
     assert not backlog.finished
+
+
+def test_little_waits_for_more_until_it_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("collector.backlog._GATHER_S", 60.0)
+    backlog = Backlog(LARGE)
+    taken: list[DatagramBatch | None] = []
+    taking = threading.Thread(target=lambda: taken.append(backlog.take()))
+    taking.start()
+    for number in (1, 2):
+        backlog.put(numbered(number))
+    backlog.put(batch_of([bytes(4 << 20)]))
+    taking.join(60)
+    (batch,) = taken
+    assert batch is not None
+    assert len(batch) == 3
+
+
+def test_little_does_not_wait_for_long() -> None:
+    backlog = Backlog(LARGE)
+    backlog.put(numbered(1))
+    assert backlog.take() is not None
 
 
 def test_one_take_is_bounded() -> None:

@@ -16,6 +16,7 @@ import pytest
 from api.service.listening import REPORT_S, Listening
 from api.settings.values import LogLevel
 from collector.allow import AllowList
+from collector.intake import Intake
 from collector.store import Store, read
 from collector.udp import UdpReceiver
 from reconstruct.slices import Slice
@@ -88,13 +89,11 @@ def listening_to(
     lateness_ns: int = PATIENT_NS,
     clock: Callable[[], float] = time.monotonic,
 ) -> Listening:
+    allowed = AllowList([ip_network(network) for network in allow])
     return Listening(
-        receiver,
-        store,
+        Intake(receiver, allowed, store, 10.0, clock),
         Slicer(SLICE_NS, lateness_ns),
         heard.slices.extend,
-        AllowList([ip_network(network) for network in allow]),
-        10.0,
         heard,
         clock,
     )

@@ -1,0 +1,166 @@
+"""From the wire to the store: what a receiver takes in is decoded, stored and accounted for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from collector.allow import AllowList
+from collector.ingest import Ingest
+from collector.link import DatagramBatch
+from collector.packets import Faults
+from collector.schema import FlowBatch, Telemetry
+from collector.store import Store, StoreStatus, since
+from collector.udp import Reception, UdpReceiver
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What one batch of datagrams came to.
+
+    Attributes
+    ----------
+    flows
+        Its samples; they have been handed to the store, and must not be changed.
+    told
+        Counts and exporters since the start, without rows; exporters keep their numbers.
+    now_ns
+        When its newest datagram arrived, ns since the epoch.
+    """
+
+    flows: FlowBatch
+    told: Telemetry
+    now_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where an intake stands.
+
+    Attributes
+    ----------
+    reception
+        What was received, and lost on the way to the decoder.
+    refused
+        Datagrams of senders that are not allowed.
+    stored
+        How the writing goes.
+    """
+
+    reception: Reception
+    refused: int
+    stored: StoreStatus
+
+
+class Source(Protocol):
+    """Where samples come from: one `Intake`, or several in processes of their own."""
+
+    def take(self, timeout_s: float) -> Taken | None:
+        """What waited longest, decoded and stored.
+
+        Parameters
+        ----------
+        timeout_s
+            How long to wait for it.
+
+        Returns
+        -------
+        Taken or None
+            None: nothing came in time, or nothing more will come (`finished`).
+
+        Raises
+        ------
+        ListenError
+            Receiving failed, and all that came before has been taken.
+        """
+        ...
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is received any more, and everything has been taken."""
+        ...
+
+    def stop(self) -> None:
+        """Receive no more; what has arrived can still be taken. Idempotent."""
+        ...
+
+    def close(self) -> None:
+        """Stop, and write what the store still holds in memory."""
+        ...
+
+    def standing(self) -> Standing:
+        """The counts of this moment; from any thread."""
+        ...
+
+
+class Intake:
+    """Takes batches from a receiver into a store; to be used by one thread. A `Source`.
+
+    Parameters
+    ----------
+    receiver
+        Already started.
+    allow
+        Which senders are heard.
+    store
+        Stays open; flushed at least every `hold_s`, whether anything arrives or not.
+    hold_s
+    clock
+        Seconds that pass.
+    """
+
+    def __init__(
+        self,
+        receiver: UdpReceiver,
+        allow: AllowList,
+        store: Store,
+        hold_s: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._receiver = receiver
+        self._allow = allow
+        self._store = store
+        self._hold_s = hold_s
+        self._clock = clock
+        self._flush_s = clock() + hold_s
+        self._ingest = Ingest()
+        self._faults = Faults()
+        self._told: Telemetry | None = None
+
+    def take(self, timeout_s: float) -> Taken | None:
+        """See `Source`."""
+        left_s = max(self._flush_s - self._clock(), 0.0)
+        batch = self._receiver.take(min(timeout_s, left_s))
+        taken = None if batch is None else self._add(batch)
+        if self._clock() >= self._flush_s:
+            self._store.flush()
+            self._flush_s = self._clock() + self._hold_s
+        return taken
+
+    @property
+    def finished(self) -> bool:
+        """See `Source`."""
+        return self._receiver.finished
+
+    def stop(self) -> None:
+        """See `Source`."""
+        self._receiver.stop()
+
+    def close(self) -> None:
+        """See `Source`."""
+        self._receiver.stop()
+        self._store.flush()
+
+    def standing(self) -> Standing:
+        """See `Source`."""
+        return Standing(self._receiver.reception(), self._allow.refused, self._store.status)
+
+    def _add(self, batch: DatagramBatch) -> Taken:
+        now_ns = int(batch.arrival_ns.max())
+        flows, counters = self._ingest.add(self._allow.passed(batch), self._faults)
+        told = self._ingest.telemetry(self._faults.errors())
+        self._store.append(since(self._told, replace(told, flows=flows, counters=counters)))
+        self._told = told
+        return Taken(flows, told, now_ns)
