@@ -116,24 +116,22 @@ class Outcome:
     beyond_period_s
         Of each iteration that became final: how much longer after its true end than a period.
     misnumbered
-        Jobs with an iteration lost or doubled.
-    missing
-        True iterations, since their job was told of, that are not there.
+        By job with an iteration lost or doubled: which.
     """
 
     exact: int
     jobs: int
     false: int
     beyond_period_s: NDArray[np.float64]
-    misnumbered: int
-    missing: int
+    misnumbered: tuple[str, ...]
 
 
 def compare(watched: Watched, truth: Document) -> Outcome:
     """What was watched beside the truth of the fleet."""
     true = {frozenset(job["endpoints"]): job for job in truth["jobs"]}
     beyond: list[float] = []
-    exact = false = misnumbered = missing = 0
+    misnumbered: list[str] = []
+    exact = false = 0
     for job, endpoints in watched.endpoints.items():
         if endpoints not in true:
             false += 1
@@ -149,14 +147,19 @@ def compare(watched: Watched, truth: Document) -> Outcome:
             for key, at in zip(keys, place, strict=True)
         ]
         steps = np.diff(place)
-        misnumbered += bool((steps != 1).any()) or not all(near)
-        missing += int(np.maximum(steps - 1, 0).sum())
+        if (steps != 1).any() or not all(near):
+            odd = [key[1] for key, good in zip(keys, near, strict=True) if not good]
+            after = [keys[at][1] for at in np.flatnonzero(steps != 1)]
+            misnumbered.append(
+                f"{job}, truly {whole['id']} of {whole['period_s']:.3f} s:"
+                f" no next one after {after}, no true end near that of {odd}"
+            )
         beyond += [
             (watched.final_at_ns[key] - int(ends[at]) - period_ns) / 1e9
             for key, at in zip(keys, place, strict=True)
             if key not in watched.told and watched.complete[key]
         ]
-    return Outcome(exact, len(true), false, np.array(beyond), misnumbered, missing)
+    return Outcome(exact, len(true), false, np.array(beyond), tuple(misnumbered))
 
 
 @contextmanager
@@ -248,8 +251,16 @@ def lines(
             f"{half_mb:.0f} MB, {most_mb:.0f} MB",
             most_mb <= GROWTH * half_mb,
         ),
-        ("jobs exact, false", f"{outcome.exact} of {outcome.jobs}, {outcome.false}", True),
-        ("jobs with iterations lost or doubled", f"{outcome.misnumbered}", True),
+        (
+            "jobs exact, false",
+            f"{outcome.exact} of {outcome.jobs}, {outcome.false}",
+            outcome.exact == outcome.jobs and not outcome.false,
+        ),
+        (
+            "jobs with iterations lost or doubled",
+            f"{len(outcome.misnumbered)}",
+            not outcome.misnumbered,
+        ),
         ("iterations that became final", f"{len(beyond)}", len(beyond) > 0),
         ("final after their end, median", f"a period and {median:.2f} s", True),
         ("final after their end, p95", f"a period and {p95:.2f} s", p95 < PROMISED_S),
@@ -271,15 +282,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         watched, truth, account = run(
             chosen.seconds, chosen.samples_per_s, chosen.seed, Path(scratch)
         )
-    said = lines(watched, compare(watched, truth), account, chosen.seconds)
+    outcome = compare(watched, truth)
+    said = lines(watched, outcome, account, chosen.seconds)
     table = Table(box=SIMPLE_HEAD)
     for name in (f"{chosen.samples_per_s} samples/s for {chosen.seconds} s", "", ""):
         table.add_column(name)
     for what, value, good in said:
         table.add_row(what, value, "" if good else "✗")
     Console(width=None if sys.stdout.isatty() else 100).print(table)
-    for error in account["errors"][:10]:
-        print(error)
+    for line in (*outcome.misnumbered, *account["errors"][:10]):
+        print(line)
     return 0 if all(good for *_, good in said) else 1
 
 

@@ -111,13 +111,18 @@ def _state(job: LiveJob) -> Document:
         "keys": [int(key) for key in job.keys],
         "period_s": job.period_s,
         "firm": job.firm,
-        "rhythm": [job.found.rhythm, job.found.components, job.found.reliable],
+        "rhythm": [
+            job.found.rhythm,
+            job.found.components,
+            job.found.reliable,
+            job.found.sure,
+        ],
     }
 
 
 def _restored(record: JobRecord, numbering: Numbering) -> LiveJob:
     state = record.state
-    rhythm, components, reliable = state["rhythm"]
+    rhythm, components, reliable, *doubt = state["rhythm"]  # earlier versions kept three
     nothing = np.zeros(0, np.int32)
     return LiveJob(
         id=record.id,
@@ -132,6 +137,7 @@ def _restored(record: JobRecord, numbering: Numbering) -> LiveJob:
             rhythm=rhythm,
             components=components,
             reliable=reliable,
+            sure=doubt[0] if doubt else 1.0,
         ),
         sightings=0,
         first_seen_ns=record.first_seen_ns,

@@ -35,7 +35,7 @@ from reconstruct.slices import Slice
 from reconstruct.slicing import Slicer
 from reconstruct.window import Window
 
-SLICE_NS: Final = 1_000_000_000
+SLICE_NS: Final = 500_000_000
 BINS_SLICE_S: Final = 600  # of event time in one file of bins
 MOST_WAITING_ROWS: Final = 1 << 21  # of bins before the analysis, beyond which the oldest go
 STUCK_TICKS: Final = 30  # without a turn of the analysis in so many, it does not work
@@ -77,6 +77,7 @@ class Service:
         self._dropped_samples = 0
         self._guard = threading.Lock()
         self._ended = threading.Event()
+        self._news = threading.Event()  # slices wait, or the end has come
         self._ticked_s = time.monotonic()
         self._open = ExitStack()
 
@@ -154,6 +155,7 @@ class Service:
                 self._listening.run()
             finally:
                 self._ended.set()
+                self._news.set()
                 for thread in threads:
                     thread.join()
 
@@ -270,6 +272,7 @@ class Service:
                 gone = self._waiting.popleft()
                 self._waiting_rows -= len(gone.bins)
                 self._dropped_samples += int(gone.streams.samples.sum())
+        self._news.set()
 
     def _take(self) -> list[Slice]:
         with self._guard:
@@ -296,7 +299,8 @@ class Service:
                 self._forget()
                 forget_s = began_s + FORGET_S
             if not last:
-                self._ended.wait(max(began_s + tick_s - time.monotonic(), 0.0))
+                self._news.wait(tick_s)
+                self._news.clear()
 
     def _turn(self, slices: list[Slice]) -> None:
         for part in slices:

@@ -99,7 +99,7 @@ class AnalysisSection(_Section):
     lateness_s
         How long samples may be on their way and still be analysed.
     tick_s
-        From one turn of the analysis to the next.
+        At most from one turn of the analysis to the next; what arrives is analysed at once.
     inventory
         TOML file that names hosts, NICs, switches and storage.
     """
