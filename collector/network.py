@@ -75,13 +75,13 @@ def extensions(buffer: U8, at: int, end: int, following: int) -> tuple[int, int,
     part = fragment = routed = 0
     for _ in range(_MOST_EXTENSIONS):
         if following in (0, 43, 60, 135, 139, 140):
-            if end - at < 2:
+            if end - at < 3:
                 return CUT, following, part, fragment, routed
             size = 8 + u8(buffer, at + 1) * 8
-            if following == 43 and end - at > 2 and u8(buffer, at + 2) == _SEGMENTS:
+            if following == 43 and u8(buffer, at + 2) == _SEGMENTS:
                 routed = 1
         elif following == 51:
-            if end - at < 2:
+            if end - at < 3:
                 return CUT, following, part, fragment, routed
             size = 8 + u8(buffer, at + 1) * 4
         elif following == 44:

@@ -216,7 +216,7 @@ class _Packet:
         for _ in range(8):
             if following not in EXTENSIONS:
                 break
-            if len(self.left) < (8 if following == 44 else 2):
+            if len(self.left) < (8 if following == 44 else 3):
                 raise self.cut()
             extension = self.left
             size = 8
@@ -230,7 +230,7 @@ class _Packet:
                     return
             else:
                 size += extension[1] * (4 if following == 51 else 8)
-                routed |= following == 43 and extension[2:3] == b"\4"
+                routed |= following == 43 and extension[2] == 4
             following = extension[0]
             self.row["protocol"] = following
             self.left = self.left[size:]

@@ -52,9 +52,10 @@ def test_tcp_over_ipv6_with_a_traffic_class() -> None:
         [(0x8100, 0xE000 | 100)],  # with a priority
     ],
 )
-def test_vlan_tags_are_walked_and_the_outermost_is_told(tags: list[tuple[int, int]]) -> None:
+def test_vlan_tags_are_walked_and_the_two_outermost_are_told(tags: list[tuple[int, int]]) -> None:
     row = parse(e.ethernet(0x0800, e.ipv4(e.udp(WRITE + b"\0" * 4, 1, 4791), 17), tags))
     assert (row["vlan"], row["dest_qp"], row["payload_bytes"]) == (100, 0xBEEF, 64)
+    assert row["inner_vlan"] == (tags[1][1] if len(tags) > 1 else ABSENT_U16)
 
 
 def test_more_tags_than_anybody_uses() -> None:
@@ -218,7 +219,8 @@ def test_tags_and_lengths_of_a_third_party_switch(shared: Path) -> None:
     (payload,) = payloads_of(shared / "corpus/akvorado-sflow/data-qinq.pcap")
     (row,) = compiled([payload])
     (flow,) = row["flows"]
-    assert (flow["vlan"], flow["src_port"], flow["dst_port"]) == (1062, 32017, 443)
+    assert (flow["vlan"], flow["inner_vlan"]) == (1062, 1493)
+    assert (flow["src_port"], flow["dst_port"]) == (32017, 443)
     assert (flow["input"], flow["output"]) == (369098852, 369098851)
 
 
