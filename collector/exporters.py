@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from collector.addresses import to_text
+from collector.happenings import Happenings
 from collector.keys import KeyTable
 from collector.link import DatagramBatch
 from collector.loss import Order, Streams
-from collector.schema import I64, ExporterHealth, FlowBatch, TimeBasis
+from collector.moves import Moves
+from collector.schema import I64, U64, ExporterHealth, FlowBatch, TimeBasis
 from collector.sflow import Headers, Samples
+from collector.sources import CounterRows, FlowRows, Sources
+from collector.timing import Timing
 
 # An exporter flushes at the latest after a second, so a sample is no older than that when it comes.
 FLUSH_NS: Final = 1_000_000_000
 # A forged capture can name a new agent in every datagram; a fabric has some hundreds.
 MOST_EXPORTERS: Final = 1 << 14
-# Samplers, and so streams of numbered samples: some hundreds a switch.
-MOST_SOURCES: Final = 1 << 20
+# Agents poll counters every 20 or 30 s, so that even an idle one is not silent for so long.
+SILENT_NS: Final = 120_000_000_000
 _MOST_RATES: Final = 64  # of one exporter
 _COUNTS: Final = (
     "datagrams",
@@ -31,8 +35,10 @@ _COUNTS: Final = (
     "unknown_samples",
     "duplicate_datagrams",
     "decode_errors",
+    "restarts",
     "rows_with_rate",
     "rows_with_stamp",
+    "rows_put_right",
 )
 
 
@@ -46,12 +52,21 @@ class Arrivals:
         Number of the exporter; -1 = none (unreadable, or beyond `MOST_EXPORTERS`).
     fresh : bool
         Its samples count: it is of an exporter and no duplicate.
+    prompt : bool
+        It is fresh, and came in order.
+    restarted : bool
+        Its agent started again before it.
+    arrival_ns : int64
+        When it came, ns since the epoch; 0 = not known.
     earliest_ns : int64
         Before this no sample of it can have been taken.
     """
 
     exporter: I64
     fresh: NDArray[np.bool_]
+    prompt: NDArray[np.bool_]
+    restarted: NDArray[np.bool_]
+    arrival_ns: I64
     earliest_ns: I64
 
 
@@ -60,12 +75,14 @@ class ExporterTable:
 
     def __init__(self) -> None:
         self._keys = KeyTable(MOST_EXPORTERS)
-        self._sources = KeyTable(MOST_SOURCES)
+        self._moves = Moves()
         self._datagrams = Streams(digests=True)
-        self._samples = Streams(digests=False)
+        self._timing = Timing()
+        self._sources = Sources()
         self._counts = {name: np.zeros(0, np.int64) for name in _COUNTS}
         self._last_arrival_ns = np.zeros(0, np.int64)
         self._rates: defaultdict[int, set[int]] = defaultdict(set)
+        self._happenings = Happenings(self.agent)
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -82,6 +99,45 @@ class ExporterTable:
         readable : bool, shape (n,)
             Which of them name their exporter.
         """
+        rows, number = self._numbered(batch, headers, readable)
+        order = self._datagrams.follow(
+            len(self), number, headers.sequence[rows], headers.uptime_ms[rows], headers.digest[rows]
+        )
+        fresh = order != Order.DUPLICATE
+        self._add("datagrams", number)
+        self._add("duplicate_datagrams", number[~fresh])
+        self._add("restarts", number[order == Order.RESTART])
+        for name, column in (
+            ("counter_samples", headers.counters),
+            ("discard_samples", headers.discards),
+            ("unknown_samples", headers.unknown),
+        ):
+            self._add(name, number, np.where(fresh, column[rows], 0))
+        for kind in (Order.RESTART, Order.LEAP):
+            at = rows[order == kind]
+            self._happenings.started(kind, number[order == kind], batch.arrival_ns[at])
+
+        earliest_ns = batch.arrival_ns - FLUSH_NS
+        # What came late or twice says nothing about when the exporter flushed.
+        prompt = fresh & (order != Order.LATE)
+        self._bound(rows[prompt], number[prompt], batch.arrival_ns, earliest_ns)
+        arrivals = Arrivals(
+            exporter=_spread(rows, number, np.full(len(batch), -1, np.int64)),
+            fresh=_spread(rows, fresh, np.zeros(len(batch), np.bool_)),
+            prompt=_spread(rows, prompt, np.zeros(len(batch), np.bool_)),
+            restarted=_spread(rows, order == Order.RESTART, np.zeros(len(batch), np.bool_)),
+            arrival_ns=batch.arrival_ns,
+            earliest_ns=earliest_ns,
+        )
+        self._timing.arrive(
+            len(self), rows[prompt], arrivals.exporter, batch.arrival_ns, headers.uptime_ms
+        )
+        return arrivals
+
+    def _numbered(
+        self, batch: DatagramBatch, headers: Headers, readable: NDArray[np.bool_]
+    ) -> tuple[I64, I64]:
+        """Rows of datagrams of exporters, and which they are of."""
         rows = np.flatnonzero(readable)
         number = self._keys.number(
             headers.agent_hi[rows],
@@ -91,27 +147,18 @@ class ExporterTable:
         known = number < MOST_EXPORTERS
         rows, number = rows[known], number[known]
         self._grow()
-        order = self._datagrams.follow(
-            len(self), number, headers.sequence[rows], headers.uptime_ms[rows], headers.digest[rows]
+        number, joined = self._moves.follow(
+            len(self),
+            number,
+            headers.sub_agent[rows],
+            batch.arrival_ns[rows],
+            headers.sequence[rows],
+            headers.uptime_ms[rows],
+            (batch.src_hi[rows], batch.src_lo[rows]),
         )
-        exporter = np.full(len(batch), -1, np.int64)
-        exporter[rows] = number
-        fresh = np.zeros(len(batch), np.bool_)
-        fresh[rows] = order != Order.DUPLICATE
-        self._add("datagrams", number)
-        self._add("duplicate_datagrams", number[order == Order.DUPLICATE])
-        for name, column in (
-            ("counter_samples", headers.counters),
-            ("discard_samples", headers.discards),
-            ("unknown_samples", headers.unknown),
-        ):
-            self._add(name, number, np.where(fresh[rows], column[rows], 0))
-
-        earliest_ns = batch.arrival_ns - FLUSH_NS
-        # What came late or twice says nothing about when the exporter flushed.
-        prompt = (order != Order.LATE) & (order != Order.DUPLICATE)
-        self._bound(rows[prompt], number[prompt], batch.arrival_ns, earliest_ns)
-        return Arrivals(exporter, fresh, earliest_ns)
+        for new, old in joined:
+            self._happenings.moved(new, old, self._moves.since_ns(new))
+        return rows, number
 
     def _bound(self, rows: I64, number: I64, arrival_ns: I64, earliest_ns: I64) -> None:
         """Raise `earliest_ns` to the arrival of the exporter's datagram before, in place."""
@@ -129,8 +176,45 @@ class ExporterTable:
         bound = rows[forward]
         earliest_ns[bound] = np.maximum(earliest_ns[bound], before_ns[forward])
 
-    def take(self, flows: FlowBatch, samples: Samples, kept: I64) -> None:
-        """Take in the flow samples of the datagrams just arrived.
+    def place(
+        self, flows: FlowBatch, arrivals: Arrivals, datagram: I64, stamp_ns: U64
+    ) -> NDArray[np.bool_]:
+        """Set the times of flow samples, and what they rest on.
+
+        Parameters
+        ----------
+        flows
+            The rows that count, with their exporter.
+        arrivals
+            Of the datagrams they came in.
+        datagram : int64, shape (len(flows),)
+            Which that is.
+        stamp_ns : uint64, shape (len(flows),)
+            The exporter's time of each; 0 = none.
+
+        Returns
+        -------
+        bool, shape (len(flows),)
+            Its exporter's time is absurd, and not believed.
+        """
+        absurd = self._timing.place(
+            len(self),
+            arrivals.exporter,
+            arrivals.prompt,
+            arrivals.arrival_ns,
+            arrivals.earliest_ns,
+            datagram,
+            stamp_ns,
+            flows,
+        )
+        if len(flows):
+            now_ns = int(arrivals.arrival_ns[datagram].max())
+            corrections = self._timing.corrections(len(self))
+            self._happenings.clocks(corrections, self._timing.steps(len(self)), now_ns)
+        return absurd
+
+    def take(self, flows: FlowBatch, samples: Samples, kept: I64, arrivals: Arrivals) -> None:
+        """Take in the samples of the datagrams just arrived.
 
         Parameters
         ----------
@@ -140,27 +224,48 @@ class ExporterTable:
             What was decoded.
         kept : int64, shape (len(flows),)
             Which flow sample of `samples` each row is.
+        arrivals
+            Of the datagrams.
         """
         number = flows.exporter.astype(np.int64)
         self._add("flow_samples", number)
         self._add("rows_with_rate", number[flows.sampling_rate > 0])
         self._add("rows_with_stamp", number[flows.time_basis == TimeBasis.EXPORTER])
+        self._add("rows_put_right", number[flows.time_basis == TimeBasis.INTERPOLATED])
         pairs = np.unique((number << 32) | flows.sampling_rate.astype(np.int64))
         for pair in pairs.tolist():
             if pair & 0xFFFF_FFFF and len(self._rates[pair >> 32]) < _MOST_RATES:
                 self._rates[pair >> 32].add(pair & 0xFFFF_FFFF)
-        source = self._sources.number(
-            number.astype(np.uint64), samples.sampled.source[kept], np.zeros(len(kept), np.uint64)
-        )
-        followed = source < MOST_SOURCES
-        source, kept = source[followed], kept[followed]
-        self._samples.follow(
-            len(self._sources),
-            source,
+        whole = arrivals.fresh[samples.counter_datagram]
+        counted = samples.counters.take(whole)
+        flow_rows = FlowRows(
+            samples.flow_datagram[kept],
+            samples.sampled.source[kept],
             samples.sampled.sequence[kept],
-            samples.headers.uptime_ms[samples.flow_datagram[kept]],
-            np.zeros(len(kept), np.uint64),
+            samples.sampled.pool[kept],
+            samples.sampled.dropped[kept],
+            flows.sampling_rate,
+            flows.direction,
         )
+        counter_rows = CounterRows(
+            samples.counter_datagram[whole],
+            counted.ifindex,
+            counted.in_ucast_pkts,
+            counted.out_ucast_pkts,
+        )
+        events = self._sources.take(
+            len(self),
+            arrivals.exporter,
+            arrivals.restarted,
+            arrivals.arrival_ns,
+            samples.headers.uptime_ms,
+            flow_rows,
+            counter_rows,
+        )
+        self._happenings.sampling(
+            events, flow_rows, counter_rows, arrivals.exporter, arrivals.arrival_ns
+        )
+        self._timing.take(flows)
 
     def add_errors(self, exporter: I64) -> None:
         """Count one decode error for each entry; int64, shape (n,)."""
@@ -172,34 +277,49 @@ class ExporterTable:
 
     def health(self) -> tuple[ExporterHealth, ...]:
         """All exporters, as seen so far."""
-        lost = self._datagrams.lost(len(self))
-        source_keys = self._sources.keys
-        lost_samples = np.bincount(
-            source_keys[:, 0].astype(np.int64),
-            weights=self._samples.lost(len(source_keys)),
-            minlength=len(self),
+        count = len(self)
+        self._timing.settle(count)
+        counts = {name: column[:count].tolist() for name, column in self._counts.items()}
+        counts["lost_datagrams"] = self._datagrams.lost(count).tolist()
+        counts["lost_samples"] = self._sources.lost(count).tolist()
+        counts["dropped_samples"] = self._sources.dropped(count).tolist()
+        expected, pooled = self._sources.by_pool(count)
+        counts["expected_samples"] = np.rint(expected).astype(np.int64).tolist()
+        counts["pooled_samples"] = pooled.tolist()
+        with_rate, stamped, right = (
+            counts.pop(f"rows_{what}") for what in ("with_rate", "with_stamp", "put_right")
         )
+        missing = self._sources.missing(count)
+        heard_ns = self._moves.heard_ns(count)
+        silent = heard_ns < heard_ns.max(initial=0) - SILENT_NS
         found = []
-        for number in range(len(self)):
-            counts = {name: int(column[number]) for name, column in self._counts.items()}
-            with_rate, stamped = counts.pop("rows_with_rate"), counts.pop("rows_with_stamp")
-            flows = counts["flow_samples"]
+        for number in range(count):
+            of_one = {name: column[number] for name, column in counts.items()}
+            flows = of_one["flow_samples"]
             state = "ok"
-            if not flows:
+            if self._moves.moved(number) is not None:
+                state = "moved"
+            elif silent[number]:
+                state = "silent"
+            elif not flows or missing[number]:
                 state = "counters_only"
-            elif not with_rate:
+            elif not with_rate[number]:
                 state = "rate_unknown"
+            basis = TimeBasis.ARRIVAL
+            if 2 * (stamped[number] + right[number]) > flows:
+                late = right[number] > stamped[number]
+                basis = TimeBasis.INTERPOLATED if late else TimeBasis.EXPORTER
             found.append(
                 ExporterHealth(
                     agent=self.agent(number),
                     sub_agent=int(self._keys.keys[number, 2]),
                     protocol="sflow5",
-                    lost_datagrams=int(lost[number]),
-                    lost_samples=int(lost_samples[number]),
                     sampling_rates=tuple(sorted(self._rates[number])),
-                    time_basis=TimeBasis.EXPORTER if 2 * stamped > flows else TimeBasis.ARRIVAL,
+                    time_basis=basis,
                     state=state,
-                    **counts,
+                    clock=self._timing.health(number),
+                    notes=self._happenings.notes(number),
+                    **of_one,
                 )
             )
         return tuple(found)
@@ -217,3 +337,9 @@ class ExporterTable:
     def _add(self, name: str, number: I64, weight: I64 | None = None) -> None:
         """Add 1, or `weight`, to the count of each exporter in `number`."""
         np.add.at(self._counts[name], number, 1 if weight is None else weight)
+
+
+def _spread(rows: I64, values: NDArray[Any], out: NDArray[Any]) -> NDArray[Any]:
+    """`out` with the values at these rows."""
+    out[rows] = values
+    return out

@@ -22,13 +22,9 @@ from collector.schema import (
     DecodeError,
     FlowBatch,
     Telemetry,
-    TimeBasis,
 )
 from collector.sflow import Samples, Status
 
-# An exporter's clock may be wrong by a time zone or run from its own start; a stamp that differs
-# from the capture by more than this says nothing about when the packet passed.
-BELIEVED_NS: Final = 3_600 * 1_000_000_000
 # A collector whose clock was not yet set stamps 1970, and one such sample would stretch the window
 # over decades; nobody analyses captures that are this far apart as one.
 APART_NS: Final = 31 * 86_400 * 1_000_000_000
@@ -82,19 +78,13 @@ class Ingest:
         flows = samples.flows.take(kept)
         datagram = samples.flow_datagram[kept]
         flows.exporter[:] = arrivals.exporter[datagram]
-        arrival_ns = batch.arrival_ns[datagram]
-        stamp_ns = sampled.stamp_ns[kept].astype(np.int64)  # beyond 2262: negative, not believed
-        near = (arrival_ns == 0) | (np.abs(stamp_ns - arrival_ns) <= BELIEVED_NS)
-        believed = (stamp_ns > 0) & near
-        flows.time_ns[:] = np.where(believed, stamp_ns, arrival_ns)
-        flows.time_min_ns[:] = np.where(believed, stamp_ns, arrivals.earliest_ns[datagram])
-        flows.time_basis[:] = np.where(believed, TimeBasis.EXPORTER, TimeBasis.ARRIVAL)
+        absurd = self._exporters.place(flows, arrivals, datagram, sampled.stamp_ns[kept])
 
         where = batch.file_offset[datagram] - batch.offset[datagram]
         for reason, bad, at in (
             (
                 "an exporter timestamp more than an hour from its arrival",
-                (stamp_ns != 0) & ~believed,
+                absurd,
                 sampled.header_at[kept],
             ),
             (
@@ -116,7 +106,7 @@ class Ingest:
         timed = flows.time_ns != 0
         if not timed.all():
             flows, kept = flows.take(timed), kept[timed]
-        self._exporters.take(flows, samples, kept)
+        self._exporters.take(flows, samples, kept, arrivals)
         self._flow_samples += len(flows)
 
         whole = arrivals.fresh[samples.counter_datagram]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from collector.errors import StoreError
 from collector.schema import (
     I32,
+    ClockHealth,
     CounterBatch,
     DecodeError,
     ExporterHealth,
@@ -161,6 +162,8 @@ def _health(
                 sampling_rates=tuple(sorted(reports.rates.get(exporter, ()))),
                 time_basis=basis,
                 state=state if samples[number] else "counters_only",
+                clock=ClockHealth(reason="clocks are not measured from a store"),
+                notes=(),
                 **counts,
             )
         )

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from collector.clock import BELIEVED_NS
 from collector.errors import NothingReadError
 from collector.exporters import FLUSH_NS
-from collector.ingest import BELIEVED_NS, ingest
+from collector.ingest import ingest
 from collector.schema import COLUMNS, COUNTER_COLUMNS, PortState, Telemetry, TimeBasis, Transport
 from tests.collector import encode as e
 
