@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from collector.schema import ABSENT, COLUMNS, HeaderState
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted(
     [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")],
@@ -72,3 +74,27 @@ def test_architecture_names_every_room() -> None:
                 continue
             name = path.name if path.suffix else f"{path.name}/"
             assert f"`{name}`" in text, f"{package}/{name}"
+
+
+def test_protocols_say_where_every_column_of_a_sample_comes_from() -> None:
+    rows = {}
+    for line in (REPOSITORY / "docs" / "protocols.md").read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("| `") and len(cells) == 4:
+            rows[cells[0].strip("`")] = cells
+    for name in COLUMNS:
+        assert name in rows, name
+        _, element, unit, absent = rows[name]
+        lower = name.endswith("_lo")  # its row is that of the upper half
+        assert bool(element) is not lower, name
+        assert unit, name
+        assert bool(absent) is not lower, name
+        if name in ABSENT:
+            assert str(ABSENT[name]) in absent, name
+    assert set(rows) == set(COLUMNS)
+
+
+def test_protocols_name_every_state_of_a_header() -> None:
+    text = (REPOSITORY / "docs" / "protocols.md").read_text()
+    for state in HeaderState:
+        assert f"| {state.name} |" in text, state.name
