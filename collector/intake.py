@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from collector.accounts import NOTHING
 from collector.allow import AllowList
 from collector.ingest import Ingest
 from collector.link import DatagramBatch
@@ -27,7 +28,8 @@ class Taken:
     told
         Counts and exporters since the start, without rows; exporters keep their numbers.
     now_ns
-        When its newest datagram arrived, ns since the epoch.
+        Up to when what arrived has been taken, ns since the epoch: its newest datagram, or, where
+        none came, this moment.
     """
 
     flows: FlowBatch
@@ -47,11 +49,17 @@ class Standing:
         Datagrams of senders that are not allowed.
     stored
         How the writing goes.
+    unhanded_samples
+        Samples that are stored, but were not waited for: whoever takes was too slow.
+    deaths
+        Processes that ended unasked, and were started again.
     """
 
     reception: Reception
     refused: int
     stored: StoreStatus
+    unhanded_samples: int = 0
+    deaths: int = 0
 
 
 class Source(Protocol):
@@ -68,13 +76,19 @@ class Source(Protocol):
         Returns
         -------
         Taken or None
-            None: nothing came in time, or nothing more will come (`finished`).
+            Without samples where nothing came in time. None: nothing more will come (`finished`),
+            or nothing can be said yet.
 
         Raises
         ------
         ListenError
             Receiving failed, and all that came before has been taken.
         """
+        ...
+
+    @property
+    def port(self) -> int:
+        """The UDP port it listens on."""
         ...
 
     @property
@@ -127,17 +141,27 @@ class Intake:
         self._flush_s = clock() + hold_s
         self._ingest = Ingest()
         self._faults = Faults()
-        self._told: Telemetry | None = None
+        self._told = NOTHING
 
     def take(self, timeout_s: float) -> Taken | None:
         """See `Source`."""
         left_s = max(self._flush_s - self._clock(), 0.0)
         batch = self._receiver.take(min(timeout_s, left_s))
-        taken = None if batch is None else self._add(batch)
+        if batch is not None:
+            taken = self._add(batch)
+        elif not self._receiver.finished:
+            taken = Taken(NOTHING.flows, self._told, time.time_ns())
+        else:
+            taken = None
         if self._clock() >= self._flush_s:
             self._store.flush()
             self._flush_s = self._clock() + self._hold_s
         return taken
+
+    @property
+    def port(self) -> int:
+        """See `Source`."""
+        return self._receiver.port
 
     @property
     def finished(self) -> bool:

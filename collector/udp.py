@@ -65,8 +65,8 @@ class UdpReceiver:
         Size of the socket's buffer to ask for.
     backlog_bytes
         Memory that received datagrams may take until `take` fetches them.
-    reuse_port
-        Share the port with other sockets that ask for it too (SO_REUSEPORT).
+    bound
+        A socket that `bind` made, to be used in place of one of its own.
     """
 
     def __init__(
@@ -76,12 +76,12 @@ class UdpReceiver:
         *,
         receive_buffer_bytes: int = RECEIVE_BUFFER_BYTES,
         backlog_bytes: int = BACKLOG_BYTES,
-        reuse_port: bool = False,
+        bound: socket.socket | None = None,
     ) -> None:
         self._host = host
         self._port = port
         self._asked_bytes = receive_buffer_bytes
-        self._reuse_port = reuse_port
+        self._bound = bound
         self._backlog = Backlog(backlog_bytes)
         self._datagrams = 0
         self._payload_bytes = 0
@@ -109,7 +109,7 @@ class UdpReceiver:
         """
         if self._socket is not None:
             raise RuntimeError("a receiver starts once")
-        bound = self._bind()
+        bound = self._bound or bind(self._host, self._port, self._asked_bytes)
         try:
             self._reader = MessageReader(bound)
         except BaseException:
@@ -163,7 +163,8 @@ class UdpReceiver:
         batch = self._backlog.take(timeout_s)
         if batch is None and self._failure is not None:
             failure = self._failure
-            raise ListenError(self._address(), failure.strerror or str(failure)) from failure
+            reason = failure.strerror or str(failure)
+            raise ListenError(_text(self._host, self._port), reason) from failure
         return batch
 
     def __iter__(self) -> Iterator[DatagramBatch]:
@@ -185,34 +186,6 @@ class UdpReceiver:
             backlog_drops=self._backlog.dropped_datagrams,
             receive_buffer_bytes=self._granted_bytes,
         )
-
-    def _address(self) -> str:
-        return f"[{self._host}]:{self._port}" if ":" in self._host else f"{self._host}:{self._port}"
-
-    def _bind(self) -> socket.socket:
-        try:
-            address = ip_address(self._host)
-        except ValueError as error:
-            raise ListenError(self._address(), "not a numeric address") from error
-        hosts = [(socket.AF_INET6 if address.version == 6 else socket.AF_INET, self._host)]
-        if address.version == 6 and address.is_unspecified and not _has_ipv6():
-            hosts = [(socket.AF_INET, "0.0.0.0")]
-        ((family, host),) = hosts
-        made: socket.socket | None = None
-        try:
-            made = socket.socket(family, socket.SOCK_DGRAM)
-            if family == socket.AF_INET6:
-                made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-            if self._reuse_port:
-                made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            _ask_for_buffer(made, self._asked_bytes)
-            made.bind((host, self._port))
-        except (OSError, OverflowError) as error:
-            if made is not None:
-                made.close()
-            reason = getattr(error, "strerror", None) or str(error)
-            raise ListenError(self._address(), reason) from error
-        return made
 
     def _run(self, reader: MessageReader, listening: int, wake: int) -> None:
         poll, pause = select.poll(), select.poll()
@@ -242,6 +215,51 @@ class UdpReceiver:
         self._payload_bytes += len(batch.buffer)
         self._backlog.put(batch)
         return len(batch)
+
+
+def bind(
+    host: str, port: int, receive_buffer_bytes: int, *, reuse_port: bool = False
+) -> socket.socket:
+    """A socket that receives from now on.
+
+    Parameters
+    ----------
+    host, port, receive_buffer_bytes
+        See `UdpReceiver`.
+    reuse_port
+        Share the port with other sockets that ask for it too (SO_REUSEPORT).
+
+    Raises
+    ------
+    ListenError
+        The address is taken, is not ours, or is no address.
+    """
+    try:
+        address = ip_address(host)
+    except ValueError as error:
+        raise ListenError(_text(host, port), "not a numeric address") from error
+    family, at = (socket.AF_INET6 if address.version == 6 else socket.AF_INET), host
+    if address.version == 6 and address.is_unspecified and not _has_ipv6():
+        family, at = socket.AF_INET, "0.0.0.0"
+    made: socket.socket | None = None
+    try:
+        made = socket.socket(family, socket.SOCK_DGRAM)
+        if family == socket.AF_INET6:
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        if reuse_port:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        _ask_for_buffer(made, receive_buffer_bytes)
+        made.bind((at, port))
+    except (OSError, OverflowError) as error:
+        if made is not None:
+            made.close()
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ListenError(_text(host, port), reason) from error
+    return made
+
+
+def _text(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _has_ipv6() -> bool:

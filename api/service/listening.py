@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 
 from api.logs import Log
-from collector.intake import Source, Taken
+from collector.accounts import NOTHING
+from collector.intake import Source, Standing, Taken
 from collector.schema import I64, HeaderState, Telemetry, Transport
-from collector.store import StoreStatus
 from reconstruct.slices import Slice
 from reconstruct.slicing import Slicer
 
@@ -32,8 +32,8 @@ class Listening:
     deliver
         Called with slices as soon as they are closed, in order. Must not raise.
     log
-        Told of an account every `REPORT_S` and at the end, of a disk that stops to take rows, and
-        when it takes them again.
+        Told of an account every `REPORT_S` and at the end, of a disk that stops to take rows and
+        when it takes them again, and of processes that died.
     clock
         Seconds that pass.
     """
@@ -51,11 +51,12 @@ class Listening:
         self._deliver = deliver
         self._log = log
         self._clock = clock
-        self._told: Telemetry | None = None
+        self._told = NOTHING
         self._opcodes = np.zeros(1 << 8, np.int64)
         self._headers = np.zeros(len(HeaderState), np.int64)
         self._transports = np.zeros(len(Transport), np.int64)
         self._disk_error: str | None = None
+        self._deaths = 0
         self._stopping = False
 
     def stop(self) -> None:
@@ -75,9 +76,7 @@ class Listening:
             while not self._stopping:
                 if (taken := self._source.take(_PATIENCE_S)) is not None:
                     self._add(taken)
-                else:  # time passes on a silent wire too
-                    self._close(time.time_ns())
-                self._watch(self._source.standing().stored)
+                self._watch(self._source.standing())
                 if self._clock() >= report_s:
                     self._log.say("info", "account", **self.account())
                     report_s = self._clock() + REPORT_S
@@ -89,7 +88,7 @@ class Listening:
             self._source.close()
             if slices := self._slicer.drain():
                 self._deliver(slices)
-            self._watch(self._source.standing().stored)
+            self._watch(self._source.standing())
             self._log.say("info", "account", **self.account())
 
     def account(self) -> dict[str, int]:
@@ -98,21 +97,21 @@ class Listening:
         received, stored, told = standing.reception, standing.stored, self._told
         return {
             "datagrams": received.datagrams,
-            "samples": 0 if told is None else told.flow_samples + told.counter_samples,
+            "samples": told.flow_samples + told.counter_samples,
             "rows_stored": stored.stored_rows,
             "rows_held": stored.held_rows,
             "rows_lost": stored.lost_rows,
             "kernel_drops": received.kernel_drops,
             "backlog_drops": received.backlog_drops,
             "refused_datagrams": standing.refused,
-            "lost_datagrams": 0 if told is None else told.lost_datagrams,
-            "late_samples": self._slicer.late_samples,
-            "decode_errors": 0 if told is None else told.decode_errors,
+            "lost_datagrams": told.lost_datagrams,
+            "late_samples": self._slicer.late_samples + standing.unhanded_samples,
+            "decode_errors": told.decode_errors,
         }
 
     @property
-    def told(self) -> Telemetry | None:
-        """Counts and exporters since the start, without rows; None before the first datagram."""
+    def told(self) -> Telemetry:
+        """Counts and exporters since the start, without rows."""
         return self._told
 
     @property
@@ -138,14 +137,15 @@ class Listening:
         self._transports += np.bincount(flows.transport, minlength=len(Transport))
         self._told = taken.told
         self._slicer.add(flows, taken.told.exporters, taken.now_ns)
-        self._close(taken.now_ns)
-
-    def _close(self, now_ns: int) -> None:
-        if slices := self._slicer.close(now_ns):
+        if slices := self._slicer.close(taken.now_ns):
             self._deliver(slices)
 
-    def _watch(self, status: StoreStatus) -> None:
+    def _watch(self, standing: Standing) -> None:
         """Say that the disk takes no rows, once until that changes; it has been counted."""
+        if standing.deaths > self._deaths:
+            self._log.say("error", "a receiving process died", deaths=standing.deaths)
+            self._deaths = standing.deaths
+        status = standing.stored
         if status.error is not None and status.error != self._disk_error:
             self._log.say("error", "not everything can be stored", reason=status.error)
         elif status.error is None and self._disk_error is not None:

@@ -22,14 +22,12 @@ from api.reports.periodic import Reports
 from api.results.database import Results
 from api.service.account import Account, Check, Situation
 from api.service.listening import Listening
+from api.service.receiving import open_source
 from api.service.sliding import Sliding
 from api.settings import Settings
-from collector.allow import AllowList
-from collector.intake import Intake
+from collector.accounts import NOTHING
 from collector.inventory import Inventory, read_inventory
-from collector.schema import CounterBatch, FlowBatch, Telemetry
-from collector.store import Store, StoreSettings, TableStore, read_tables
-from collector.udp import UdpReceiver
+from collector.store import StoreSettings, TableStore, read_tables
 from reconstruct import stored
 from reconstruct.slices import Slice
 from reconstruct.slicing import Slicer
@@ -40,8 +38,6 @@ BINS_SLICE_S: Final = 600  # of event time in one file of bins
 MOST_WAITING_ROWS: Final = 1 << 21  # of bins before the analysis, beyond which the oldest go
 STUCK_TICKS: Final = 30  # without a turn of the analysis in so many, it does not work
 FORGET_S: Final = 3_600.0
-
-_NOTHING: Final = Telemetry(FlowBatch.empty(), CounterBatch.empty(), (), (), 0, 0, 0, 0, 0)
 
 
 class Service:
@@ -64,12 +60,6 @@ class Service:
         self._settings = settings
         self._log = log
         self._started_ns = time.time_ns()
-        self._receiver = UdpReceiver(
-            settings.listen.udp.host,
-            settings.listen.udp.port,
-            receive_buffer_bytes=settings.listen.receive_buffer_bytes,
-        )
-        self._allow = AllowList(settings.listen.allow)
         lateness_ns = round(settings.analysis.lateness_s * 1e9)
         self._slicer = Slicer(SLICE_NS, lateness_ns)
         self._waiting: deque[Slice] = deque()
@@ -84,12 +74,12 @@ class Service:
     @property
     def udp_port(self) -> int:
         """The port telemetry is received on."""
-        return self._receiver.port
+        return self._source.port
 
     @property
     def receive_buffer_bytes(self) -> int:
         """What the system granted of the socket's buffer."""
-        return self._receiver.reception().receive_buffer_bytes
+        return self._source.standing().reception.receive_buffer_bytes
 
     @property
     def http_port(self) -> int | None:
@@ -100,17 +90,13 @@ class Service:
         """Bind, open and read what is needed; nothing is received or analysed before `run`."""
         settings = self._settings
         with ExitStack() as opening:
-            # First: where the port is taken, no folder must be made.
-            self._receiver.start()
-            opening.callback(self._receiver.stop)
             inventory = Inventory()
             if settings.analysis.inventory is not None:
                 inventory = read_inventory(settings.analysis.inventory)
             self._inventory = inventory
+            # First: where the port is taken, no folder must be made.
+            self._source = open_source(settings, opening)
             directory, kept = settings.store.directory, settings.store
-            store = opening.enter_context(
-                Store(directory, StoreSettings(60, kept.hold_s, kept.keep_age_s, kept.keep_bytes))
-            )
             self._bins = opening.enter_context(
                 TableStore(
                     directory,
@@ -123,7 +109,6 @@ class Service:
             )
             self._results = Results(settings.results_url)
             opening.callback(self._results.close)
-            self._source = Intake(self._receiver, self._allow, store, kept.hold_s)
             self._listening = Listening(self._source, self._slicer, self._deliver, self._log)
             self._sliding = Sliding(
                 self._window(), inventory, self._results, self._telemetry, self._log
@@ -167,7 +152,7 @@ class Service:
         """The counters of this moment."""
         taken_in = self._source.standing()
         received, kept = taken_in.reception, taken_in.stored
-        told = self._listening.told or _NOTHING
+        told = self._listening.told
         standing = self._sliding.standing
         end_ns = standing.window_end_ns
         return Account(
@@ -183,7 +168,9 @@ class Service:
             rows_stored=kept.stored_rows,
             rows_held=kept.held_rows,
             rows_lost=kept.lost_rows,
-            late_samples=self._slicer.late_samples + self._dropped_samples,
+            late_samples=self._slicer.late_samples
+            + self._dropped_samples
+            + taken_in.unhanded_samples,
             window_start_ns=standing.window_start_ns,
             window_end_ns=end_ns,
             window_rows=standing.window_rows,
@@ -199,7 +186,7 @@ class Service:
         stuck = silent_s > STUCK_TICKS * max(self._settings.analysis.tick_s, 1.0)
         standing = self._sliding.standing
         reasons = {
-            "listener": "the receiver has stopped" if self._receiver.finished else None,
+            "listener": "the receiver has stopped" if self._source.finished else None,
             "store": self._source.standing().stored.error or self._bins.status.error,
             "results": self._results.check(),
             "analysis": f"no turn for {silent_s:.0f} s" if stuck else standing.failure,
@@ -212,9 +199,9 @@ class Service:
     def situation(self) -> Situation:
         """What the service was told and sees, at this moment."""
         listen, listening = self._settings.listen, self._listening
-        told = listening.told or _NOTHING
+        told = listening.told
         return Situation(
-            listen=str(replace(listen.udp, port=self._receiver.port)),
+            listen=str(replace(listen.udp, port=self._source.port)),
             allowed=tuple(map(str, listen.allow)),
             window_s=self._settings.analysis.window_s,
             lateness_s=self._settings.analysis.lateness_s,
@@ -254,9 +241,9 @@ class Service:
         return window
 
     def _telemetry(self, queue_pairs: int) -> dict[str, Any]:
-        told = self._listening.told or _NOTHING
+        told = self._listening.told
         codes = self._listening.opcodes
-        document = telemetry_document(replace(told, flows=_NOTHING.flows))
+        document = telemetry_document(replace(told, flows=NOTHING.flows))
         document["roce"] = {
             "opcodes": {f"0x{code:02x}": int(n) for code, n in enumerate(codes[:-1]) if n},
             "queue_pairs": queue_pairs,

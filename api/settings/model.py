@@ -28,6 +28,7 @@ from api.settings.values import (
     Seconds,
     SecondsOrZero,
     UrlOrNone,
+    Workers,
 )
 
 PREFIX: Final = "RINGSCOPE_"
@@ -53,6 +54,8 @@ class ListenSection(_Section):
     ----------
     udp
         Where to receive.
+    workers
+        Processes that receive, decode and store; more than one share the port.
     allow
         Networks that exporters may send from; empty: all.
     receive_buffer_bytes
@@ -60,6 +63,7 @@ class ListenSection(_Section):
     """
 
     udp: Address = HostPort("::", 6343)
+    workers: Workers = 1
     allow: Networks = ()
     receive_buffer_bytes: BufferBytes = 64 << 20
 

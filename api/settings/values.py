@@ -13,6 +13,7 @@ from pydantic_settings import NoDecode
 
 _MOST_S: Final = 1e9  # some 32 years; in ns it fits an int64
 _MOST_BUFFER_BYTES: Final = (1 << 31) - 1  # a socket option is a C int
+_MOST_WORKERS: Final = 64  # each has a socket with a buffer, a backlog and rows in memory
 _ADDRESS: Final = re.compile(r"(?:\[([^\[\]]+)\]|([^:\[\]]+)):(\d{1,5})", re.ASCII)
 
 
@@ -102,6 +103,7 @@ Seconds = Annotated[float, BeforeValidator(_number), Field(gt=0, le=_MOST_S)]
 SecondsOrZero = Annotated[float, BeforeValidator(_number), Field(ge=0, le=_MOST_S)]
 Count = Annotated[int, BeforeValidator(_number), Field(gt=0)]
 BufferBytes = Annotated[int, BeforeValidator(_number), Field(gt=0, le=_MOST_BUFFER_BYTES)]
+Workers = Annotated[int, BeforeValidator(_number), Field(gt=0, le=_MOST_WORKERS)]
 CountOrNone = Annotated[Count | None, BeforeValidator(_none)]
 Place = Annotated[Path, BeforeValidator(_text)]
 PlaceOrNone = Annotated[Place | None, BeforeValidator(_none)]

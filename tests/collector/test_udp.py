@@ -17,7 +17,7 @@ from collector.ingest import Ingest
 from collector.link import DatagramBatch
 from collector.mmsg import MOST_DATAGRAMS
 from collector.packets import Faults
-from collector.udp import UdpReceiver
+from collector.udp import UdpReceiver, bind
 from tests.collector import encode as e
 from tests.collector.test_mmsg import payloads
 
@@ -31,7 +31,7 @@ def make() -> Generator[Make]:
     """Makes receivers on a port of the system's choice, and stops them."""
     made: list[UdpReceiver] = []
 
-    def start(host: str = "127.0.0.1", port: int = 0, **options: int) -> UdpReceiver:
+    def start(host: str = "127.0.0.1", port: int = 0, **options: object) -> UdpReceiver:
         receiver = UdpReceiver(host, port, **options)  # type: ignore[arg-type]
         made.append(receiver)
         receiver.start()
@@ -224,8 +224,8 @@ def test_a_port_that_is_taken_is_named(make: Make) -> None:
 
 
 def test_a_port_can_be_shared_by_all_that_ask_for_it(make: Make) -> None:
-    first = make(reuse_port=True)
-    second = make("127.0.0.1", first.port, reuse_port=True)
+    first = make(bound=bind("127.0.0.1", 0, 1 << 20, reuse_port=True))
+    second = make(bound=bind("127.0.0.1", first.port, 1 << 20, reuse_port=True))
     for _ in range(64):  # each from another port, so from another flow
         send(first, [b"x"])
     while sum(seen(first)) + sum(seen(second)) < 64:

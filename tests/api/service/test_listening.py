@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_network
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +16,7 @@ import pytest
 from api.service.listening import REPORT_S, Listening
 from api.settings.values import LogLevel
 from collector.allow import AllowList
-from collector.intake import Intake
+from collector.intake import Intake, Standing
 from collector.store import Store, read
 from collector.udp import UdpReceiver
 from reconstruct.slices import Slice
@@ -78,6 +78,15 @@ class Heard:
     def samples(self) -> int:
         """Samples in the slices so far."""
         return sum(int(part.streams.samples.sum()) for part in self.slices)
+
+
+class Mourning(Intake):
+    """An intake that tells of processes that died."""
+
+    deaths = 0
+
+    def standing(self) -> Standing:
+        return replace(super().standing(), deaths=self.deaths)
 
 
 def listening_to(
@@ -304,6 +313,21 @@ def test_a_full_disk_is_said_once_and_counted(receiver: UdpReceiver, tmp_path: P
     assert len(read(tmp_path).flows) == 2
     # What the disk does not take is analysed all the same.
     assert heard.samples == 4
+
+
+def test_a_process_that_died_is_said_once(receiver: UdpReceiver, tmp_path: Path) -> None:
+    heard = Heard()
+    with Store(tmp_path) as store:
+        source = Mourning(receiver, AllowList([]), store, 10.0)
+        listening = Listening(
+            source, Slicer(SLICE_NS, PATIENT_NS), heard.slices.extend, heard, Stepped()
+        )
+        with running(listening):
+            for said, deaths in ((1, 1), (2, 3)):
+                source.deaths = deaths
+                wait_until(lambda said=said: len(heard.said) == said)  # type: ignore[misc]
+    assert heard.events == ["a receiving process died"] * 2 + ["account"]
+    assert heard.said[1][::2] == ("error", {"deaths": 3})
 
 
 def test_receiving_that_fails_keeps_what_came(receiver: UdpReceiver, tmp_path: Path) -> None:

@@ -81,6 +81,21 @@ def send(service: Service, *numbers: int) -> None:
             sending.sendto(e.datagram(sample, sequence=number), (HOST, service.udp_port))
 
 
+def test_receiving_in_processes_of_their_own(tmp_path: Path) -> None:
+    heard = Heard()
+    chosen = settings(tmp_path)
+    listen = chosen.listen.model_copy(update={"workers": 2})
+    with run(chosen.model_copy(update={"listen": listen}), heard) as service:
+        for number in range(6):  # each from another port
+            send(service, number)
+        wait_until(lambda: service.account().flow_samples == 6)
+        assert failing(service) == {}
+    account = service.account()
+    assert (account.datagrams, account.rows_stored, account.rows_held) == (6, 6, 0)
+    assert heard.events == ["account"]
+    assert len(read(tmp_path).flows) == 6
+
+
 def open_files() -> set[str]:
     """What this process has open: sockets, files of the test, the database."""
     found = set()
@@ -211,7 +226,7 @@ def test_a_check_for_each_part(tmp_path: Path) -> None:
 
 def test_a_receiver_that_stopped_is_told(tmp_path: Path) -> None:
     with started(settings(tmp_path)) as service:
-        service._receiver.stop()
+        service._source.stop()
         assert failing(service) == {"listener": "the receiver has stopped"}
 
 
