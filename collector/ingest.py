@@ -5,30 +5,51 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from collector import headers, sflow
+from collector import sflow
 from collector.addresses import distinct
 from collector.capture import read_captures
-from collector.exporters import MOST_EXPORTERS, ExporterTable
+from collector.exporters import MOST_EXPORTERS, Arrivals, ExporterTable
+from collector.latest import Latest
 from collector.link import DatagramBatch, Defect
 from collector.packets import Faults
+from collector.polled import HostBatch, PortBatch
 from collector.schema import (
     I64,
     CounterBatch,
     DecodeError,
+    DiscardBatch,
     FlowBatch,
     Telemetry,
 )
-from collector.sflow import Samples, Status
+from collector.sflow import DETAIL_BYTES, Sampled, Samples, Status
+from collector.unknown import TagTable
 
 # A collector whose clock was not yet set stamps 1970, and one such sample would stretch the window
 # over decades; nobody analyses captures that are this far apart as one.
 APART_NS: Final = 31 * 86_400 * 1_000_000_000
-_NAMELESS: Final = (Status.NOT_VERSION_5, Status.SHORT_HEADER, Status.BAD_ADDRESS_TYPE)
+_NO_COUNTERS: Final = CounterBatch.empty()
+_NO_DISCARDS: Final = DiscardBatch.empty()
+Rows = TypeVar("Rows", CounterBatch, PortBatch, HostBatch)
+
+
+class _Arrived(NamedTuple):
+    """Datagrams, and what the table of exporters makes of them."""
+
+    batch: DatagramBatch
+    arrivals: Arrivals
+
+    def stamped(self, rows: Rows, datagram: I64) -> Rows:
+        """The rows that count, with exporter and arrival."""
+        kept = self.arrivals.fresh[datagram]
+        stamped = rows.take(kept)
+        stamped.exporter[:] = self.arrivals.exporter[datagram[kept]]
+        stamped.time_ns[:] = self.batch.arrival_ns[datagram[kept]]
+        return stamped
 
 
 class Ingest:
@@ -41,10 +62,14 @@ class Ingest:
 
     def __init__(self) -> None:
         self._exporters = ExporterTable()
+        self._latest = Latest()
+        self._tags = TagTable()
         self._datagrams = 0
         self._flow_samples = 0
 
-    def add(self, batch: DatagramBatch, faults: Faults) -> tuple[FlowBatch, CounterBatch]:
+    def add(
+        self, batch: DatagramBatch, faults: Faults
+    ) -> tuple[FlowBatch, CounterBatch, DiscardBatch]:
         """Decode the next batch of datagrams.
 
         Parameters
@@ -57,63 +82,99 @@ class Ingest:
 
         Returns
         -------
-        FlowBatch, CounterBatch
+        FlowBatch, CounterBatch, DiscardBatch
             In the order of the bytes; exporters are numbered as in `telemetry`.
         """
         samples = sflow.decode(batch)
-        sampled = samples.sampled
-        repaired = headers.parse(
-            batch.buffer,
-            sampled.header_at,
-            sampled.header_bytes,
-            sampled.header_protocol,
-            samples.flows,
+        status = samples.headers.status
+        readable: NDArray[np.bool_] = (status < Status.NOT_VERSION_5) | (
+            status > Status.BAD_ADDRESS_TYPE
         )
-        readable = ~np.isin(samples.headers.status, _NAMELESS)
         arrivals = self._exporters.arrive(batch, samples.headers, readable)
         self._datagrams += len(batch)
-        self._note_datagrams(batch, samples, arrivals.exporter, readable, faults)
+        if status.any() or batch.defect.any() or (arrivals.exporter < 0).any():
+            self._note_datagrams(batch, samples, arrivals.exporter, readable, faults)
+        self._tags.take(samples.strange, arrivals.exporter, arrivals.fresh)
 
-        kept = np.flatnonzero(arrivals.fresh[samples.flow_datagram])
-        flows = samples.flows.take(kept)
-        datagram = samples.flow_datagram[kept]
-        flows.exporter[:] = arrivals.exporter[datagram]
-        absurd = self._exporters.place(flows, arrivals, datagram, sampled.stamp_ns[kept])
-
-        where = batch.file_offset[datagram] - batch.offset[datagram]
-        for reason, bad, at in (
-            (
-                "an exporter timestamp more than an hour from its arrival",
-                absurd,
-                sampled.header_at[kept],
-            ),
-            (
-                "an impossible frame length, taken from the IP header instead",
-                repaired[kept] != 0,
-                sampled.header_at[kept],
-            ),
-            (
-                "neither capture nor exporter gives a time",
-                flows.time_ns == 0,
-                sampled.fault_at[kept],
-            ),
-            *(
-                (text, sampled.status[kept] == status, sampled.fault_at[kept])
-                for status, text in sflow.REASONS.items()
-            ),
-        ):
-            self._note(reason, flows.exporter[bad].astype(np.int64), (where + at)[bad], faults)
-        timed = flows.time_ns != 0
-        if not timed.all():
-            flows, kept = flows.take(timed), kept[timed]
+        arrived = _Arrived(batch, arrivals)
+        flows, kept = self._packets(arrived, samples.flows, samples.sampled, faults)
         self._exporters.take(flows, samples, kept, arrivals)
         self._flow_samples += len(flows)
+        counters = self._counters(arrived, samples, faults)
+        return flows, counters, self._discards(arrived, samples, faults)
 
-        whole = arrivals.fresh[samples.counter_datagram]
-        counters = samples.counters.take(whole)
-        counters.exporter[:] = arrivals.exporter[samples.counter_datagram[whole]]
-        counters.time_ns[:] = batch.arrival_ns[samples.counter_datagram[whole]]
-        return flows, counters
+    def _packets(
+        self, arrived: _Arrived, rows: FlowBatch, sampled: Sampled, faults: Faults
+    ) -> tuple[FlowBatch, I64]:
+        """Sampled packets that count, with header, exporter and time; and which rows they are."""
+        batch, arrivals = arrived
+        repaired = sflow.parse(batch.buffer, rows, sampled)
+        kept = np.flatnonzero(arrivals.fresh[sampled.datagram])
+        everything = len(kept) == len(rows)
+        flows = rows if everything else rows.take(kept)
+        said = sampled if everything else sampled.take(kept)
+        datagram = said.datagram
+        flows.exporter[:] = arrivals.exporter[datagram]
+        absurd = self._exporters.place(flows, arrivals, datagram, said.stamp_ns)
+        timeless = flows.time_ns == 0
+        repaired = repaired if everything else repaired[kept]
+        if absurd.any() or timeless.any() or repaired.any() or said.status.any():
+            where = batch.file_offset[datagram] - batch.offset[datagram]
+            for reason, bad, at in (
+                (
+                    "an exporter timestamp more than an hour from its arrival",
+                    absurd,
+                    said.header_at,
+                ),
+                (
+                    "an impossible frame length, taken from the IP header instead",
+                    repaired != 0,
+                    said.header_at,
+                ),
+                ("neither capture nor exporter gives a time", timeless, said.fault_at),
+                *(
+                    (text, said.status == status, said.fault_at)
+                    for status, text in sflow.REASONS.items()
+                ),
+            ):
+                self._note(reason, flows.exporter[bad].astype(np.int64), (where + at)[bad], faults)
+            if timeless.any():
+                return flows.take(~timeless), kept[~timeless]
+        return flows, kept
+
+    def _counters(self, arrived: _Arrived, samples: Samples, faults: Faults) -> CounterBatch:
+        """Interface counters that count; what else agents told is remembered."""
+        if samples.polled is None:
+            return _NO_COUNTERS
+        polled = samples.polled
+        found = polled.found
+        if found.status.any():
+            fresh = arrived.arrivals.fresh[found.datagram]
+            where = (arrived.batch.file_offset - arrived.batch.offset)[found.datagram]
+            for status, text in sflow.REASONS.items():
+                bad = fresh & (found.status == status)
+                exporter = arrived.arrivals.exporter[found.datagram[bad]]
+                self._note(text, exporter, (where + found.fault_at)[bad], faults)
+        self._latest.take(
+            arrived.stamped(polled.ports, polled.port_datagram),
+            arrived.stamped(polled.hosts, polled.host_datagram),
+        )
+        return arrived.stamped(polled.counters, polled.counter_datagram)
+
+    def _discards(self, arrived: _Arrived, samples: Samples, faults: Faults) -> DiscardBatch:
+        """Notices of dropped packets that count."""
+        if samples.discards is None:
+            return _NO_DISCARDS
+        notices = samples.discards
+        packets, kept = self._packets(arrived, notices.packets, notices.sampled, faults)
+        packets.sampling_rate.fill(1)
+        drop = notices.drop
+        return DiscardBatch(
+            packets,
+            drop.reason[kept],
+            drop.detail.view(f"S{DETAIL_BYTES}")[kept, 0],
+            notices.sampled.dropped[kept],
+        )
 
     def telemetry(self, errors: Sequence[DecodeError]) -> Telemetry:
         """What was seen so far, without the rows that `add` gave away.
@@ -134,6 +195,9 @@ class Ingest:
             counter_samples=sum(e.counter_samples for e in exporters),
             lost_datagrams=sum(e.lost_datagrams for e in exporters),
             decode_errors=sum(e.count for e in errors),
+            ports=self._latest.ports,
+            hosts=self._latest.hosts,
+            unknown_tags=self._tags.tags(),
         )
 
     def _note_datagrams(
@@ -232,11 +296,13 @@ def ingest(
     window = Ingest()
     flows: list[FlowBatch] = []
     counters: list[CounterBatch] = []
+    discards: list[DiscardBatch] = []
     errors: list[DecodeError] = []
     for batch, faults in read_captures(captures, errors, on_progress):
         pieces = window.add(batch, faults)
         flows.append(pieces[0])
         counters.append(pieces[1])
+        discards.append(pieces[2])
     together, apart = _together(FlowBatch.concat(flows))
     if apart:
         reason = "a time more than 31 days from that of most samples: left out"
@@ -245,4 +311,5 @@ def ingest(
         window.telemetry(errors),
         flows=together,
         counters=CounterBatch.concat(counters),
+        discards=DiscardBatch.concat(discards),
     )

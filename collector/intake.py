@@ -183,7 +183,7 @@ class Intake:
 
     def _add(self, batch: DatagramBatch) -> Taken:
         now_ns = int(batch.arrival_ns.max())
-        flows, counters = self._ingest.add(self._allow.passed(batch), self._faults)
+        flows, counters, _ = self._ingest.add(self._allow.passed(batch), self._faults)
         told = self._ingest.telemetry(self._faults.errors())
         self._store.append(since(self._told, replace(told, flows=flows, counters=counters)))
         self._told = told

@@ -20,6 +20,9 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from collector.memory import zeroed
+from collector.polled import HostBatch, PortBatch
+
 ABSENT_U8: Final = 0xFF
 ABSENT_U16: Final = 0xFFFF
 ABSENT_U32: Final = 0xFFFF_FFFF
@@ -226,7 +229,7 @@ class FlowBatch:
     @classmethod
     def empty(cls, rows: int = 0) -> Self:
         """A batch of `rows` zeroed rows, to be filled in place by a decoder."""
-        return cls(**{name: np.zeros(rows, kind) for name, kind in COLUMNS.items()})
+        return cls(**zeroed(COLUMNS, rows))
 
     def take(self, index: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Self:
         """Rows by index, mask or slice, in that order."""
@@ -303,6 +306,68 @@ class CounterBatch:
                 for name in COUNTER_COLUMNS
             }
         )
+
+
+@dataclass(frozen=True, slots=True)
+class DiscardBatch:
+    """Packets that a switch dropped and told of (sFlow sample 0:5), one row each.
+
+    Attributes
+    ----------
+    packets
+        The packets; their sampling rate is 1, `input` and `output` are ports or unknown.
+    reason : uint32, shape (n,)
+        Why: see `collector.sflow.reasons`.
+    detail : bytes, shape (n,)
+        What the switch calls it: a hardware trap, a reason of Linux, an ACL or a function; cut to
+        64 bytes, empty where it does not say.
+    drops : uint32, shape (n,)
+        The switch's own count of notices that it could not send; wraps.
+    """
+
+    packets: FlowBatch
+    reason: U32
+    detail: NDArray[np.bytes_]
+    drops: U32
+
+    def __len__(self) -> int:
+        return len(self.reason)
+
+    @classmethod
+    def empty(cls) -> Self:
+        """No rows."""
+        none = np.zeros(0, np.uint32)
+        return cls(FlowBatch.empty(), none, np.zeros(0, "S64"), none)
+
+    def take(self, index: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Self:
+        """Rows by index, mask or slice, in that order."""
+        return type(self)(
+            self.packets.take(index), self.reason[index], self.detail[index], self.drops[index]
+        )
+
+    @classmethod
+    def concat(cls, batches: list[Self]) -> Self:
+        """One batch of all rows, in the order given."""
+        filled = [batch for batch in batches if len(batch)]
+        if not filled:
+            return cls.empty()
+        return cls(
+            FlowBatch.concat([batch.packets for batch in filled]),
+            np.concatenate([batch.reason for batch in filled]),
+            np.concatenate([batch.detail for batch in filled]),
+            np.concatenate([batch.drops for batch in filled]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownTag:
+    """A format that an exporter sent and nobody here knows; skipped by its length."""
+
+    exporter: int  # index into Telemetry.exporters
+    kind: str  # "sample", "flow record" or "counter record"
+    enterprise: int
+    format: int
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,8 +448,13 @@ class ExporterHealth:
     # What came is the same whenever it came; what its arrival tells is not.
     clock: ClockHealth = field(default=ClockHealth(), compare=False)
     notes: tuple[ExporterNote, ...] = field(default=(), compare=False)
-    discard_samples: int = 0  # notices of dropped packets (sFlow 0:5), not decoded
+    discard_samples: int = 0  # notices of dropped packets (sFlow 0:5)
     unknown_samples: int = 0  # skipped by their length
+
+
+_NO_DISCARDS: Final = DiscardBatch.empty()
+_NO_PORTS: Final = PortBatch.empty()
+_NO_HOSTS: Final = HostBatch.empty()
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,3 +470,8 @@ class Telemetry:
     counter_samples: int
     lost_datagrams: int
     decode_errors: int
+    discards: DiscardBatch = field(default=_NO_DISCARDS, compare=False)
+    # As it was at the end of the window: the newest of each port, and of each exporter.
+    ports: PortBatch = field(default=_NO_PORTS, compare=False)
+    hosts: HostBatch = field(default=_NO_HOSTS, compare=False)
+    unknown_tags: tuple[UnknownTag, ...] = ()

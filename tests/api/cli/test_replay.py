@@ -160,7 +160,7 @@ def test_nothing_leaves_before_it_is_due(tmp_path: Path, receiver: UdpReceiver) 
     decoding, faults = Ingest(), Faults()
     early_ms = []
     for batch in receiver:
-        flows, _ = decoding.add(batch, faults)
+        flows, *_ = decoding.add(batch, faults)
         # Stamps lie 3 ms before the time at which their datagram is due.
         early_ms += ((flows.time_ns + 3 * MS - batch.arrival_ns) / MS).tolist()
     assert len(early_ms) == 4
