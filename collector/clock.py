@@ -24,7 +24,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from collector.columns import extended
+from collector.columns import joined
 from collector.schema import I64, U8, U64, TimeBasis
 
 _MS: Final = 1_000_000
@@ -186,6 +186,43 @@ def _follow(
             correction[row] = later[e]
 
 
+@njit(cache=True)
+def _place(
+    exporter: I64,
+    arrival_ns: I64,
+    earliest_ns: I64,
+    correction: I64,
+    datagram: I64,
+    stamp_ns: U64,
+    state: _State,
+    time_ns: I64,
+    time_min_ns: I64,
+    basis: U8,
+    absurd: NDArray[np.bool_],
+) -> None:
+    for row in range(len(datagram)):
+        d = datagram[row]
+        stamp = np.int64(stamp_ns[row])
+        came_ns, off = arrival_ns[d], correction[d]
+        time_ns[row] = came_ns
+        time_min_ns[row] = earliest_ns[d]
+        basis[row] = TimeBasis.ARRIVAL
+        if not stamp:
+            continue
+        if not 0 < stamp < _LATEST:
+            absurd[row] = True
+        elif not off or not came_ns:
+            absurd[row] = came_ns != 0 and abs(stamp - came_ns) > BELIEVED_NS
+            if not absurd[row]:
+                time_ns[row] = time_min_ns[row] = stamp
+                basis[row] = TimeBasis.EXPORTER
+        elif earliest_ns[d] - CORRECTED_NS <= stamp - off <= came_ns + _DELAY_NS:
+            e = exporter[d]
+            time_ns[row] = stamp - off
+            time_min_ns[row] = stamp - off - (state.high[e] - state.low[e])
+            basis[row] = TimeBasis.INTERPOLATED
+
+
 class Clocks:
     """Follows the clocks of exporters; to be used in the order of arrival."""
 
@@ -231,31 +268,18 @@ class Clocks:
         oldest, newest, off = (np.zeros(count, np.int64) for _ in range(3))
         _span(datagram, stamp_ns, oldest, newest)
         _follow(exporter, prompt, arrival_ns, earliest_ns, oldest, newest, self._state, off)
-        came_ns, correction_ns = arrival_ns[datagram], off[datagram]
-        stamp = stamp_ns.astype(np.int64)
-        timed = came_ns != 0
-        usable = (stamp > 0) & (stamp < _LATEST)
-        corrected = usable & timed & (correction_ns != 0)
-        # Within what its datagram allows, and what delays add to that.
-        place = stamp - correction_ns
-        corrected &= (place <= came_ns + _DELAY_NS) & (
-            place >= earliest_ns[datagram] - CORRECTED_NS
+        rows = len(datagram)
+        times = Times(
+            time_ns=np.empty(rows, np.int64),
+            time_min_ns=np.empty(rows, np.int64),
+            basis=np.empty(rows, np.uint8),
+            absurd=np.zeros(rows, np.bool_),
         )
-        believed = usable & (correction_ns == 0)
-        believed &= ~timed | (np.abs(stamp - came_ns) <= BELIEVED_NS)
-        width = (self._state.high - self._state.low)[exporter[datagram]]
-        return Times(
-            time_ns=np.where(believed, stamp, np.where(corrected, place, came_ns)),
-            time_min_ns=np.where(
-                believed, stamp, np.where(corrected, place - width, earliest_ns[datagram])
-            ),
-            basis=np.select(
-                [believed, corrected],
-                [np.uint8(TimeBasis.EXPORTER), np.uint8(TimeBasis.INTERPOLATED)],
-                np.uint8(TimeBasis.ARRIVAL),
-            ),
-            absurd=(stamp != 0) & ~believed & ~corrected & (correction_ns == 0),
+        _place(
+            *(exporter, arrival_ns, earliest_ns, off, datagram, stamp_ns, self._state),
+            *(times.time_ns, times.time_min_ns, times.basis, times.absurd),
         )
+        return times
 
     def corrections(self, exporters: int) -> I64:
         """What is taken off the stamps of each exporter, ns; int64, shape (exporters,)."""
@@ -291,7 +315,7 @@ class Clocks:
     def _grow(self, exporters: int) -> None:
         missing = exporters - len(self._state.low)
         if missing > 0:
-            self._state = extended(self._state, _rows(max(missing, len(self._state.low))))
+            self._state = joined((self._state, _rows(max(missing, len(self._state.low)))))
 
 
 def _skew_ppm(state: _State, exporter: int) -> float | None:

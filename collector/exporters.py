@@ -27,6 +27,7 @@ MOST_EXPORTERS: Final = 1 << 14
 # Agents poll counters every 20 or 30 s, so that even an idle one is not silent for so long.
 SILENT_NS: Final = 120_000_000_000
 _MOST_RATES: Final = 64  # of one exporter
+_ROWS: Final = ("rows_with_rate", "rows_with_stamp", "rows_put_right")
 _COUNTS: Final = (
     "datagrams",
     "flow_samples",
@@ -36,9 +37,7 @@ _COUNTS: Final = (
     "duplicate_datagrams",
     "decode_errors",
     "restarts",
-    "rows_with_rate",
-    "rows_with_stamp",
-    "rows_put_right",
+    *_ROWS,
 )
 
 
@@ -83,6 +82,9 @@ class ExporterTable:
         self._last_arrival_ns = np.zeros(0, np.int64)
         self._rates: defaultdict[int, set[int]] = defaultdict(set)
         self._happenings = Happenings(self.agent)
+        self._changed = np.zeros(0, np.bool_)  # since its health was last told
+        self._silent = np.zeros(0, np.bool_)
+        self._health: list[ExporterHealth] = []
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -104,6 +106,7 @@ class ExporterTable:
             len(self), number, headers.sequence[rows], headers.uptime_ms[rows], headers.digest[rows]
         )
         fresh = order != Order.DUPLICATE
+        self._changed[number] = True
         self._add("datagrams", number)
         self._add("duplicate_datagrams", number[~fresh])
         self._add("restarts", number[order == Order.RESTART])
@@ -197,7 +200,7 @@ class ExporterTable:
         bool, shape (len(flows),)
             Its exporter's time is absurd, and not believed.
         """
-        absurd = self._timing.place(
+        return self._timing.place(
             len(self),
             arrivals.exporter,
             arrivals.prompt,
@@ -207,11 +210,6 @@ class ExporterTable:
             stamp_ns,
             flows,
         )
-        if len(flows):
-            now_ns = int(arrivals.arrival_ns[datagram].max())
-            corrections = self._timing.corrections(len(self))
-            self._happenings.clocks(corrections, self._timing.steps(len(self)), now_ns)
-        return absurd
 
     def take(self, flows: FlowBatch, samples: Samples, kept: I64, arrivals: Arrivals) -> None:
         """Take in the samples of the datagrams just arrived.
@@ -269,6 +267,7 @@ class ExporterTable:
 
     def add_errors(self, exporter: I64) -> None:
         """Count one decode error for each entry; int64, shape (n,)."""
+        self._changed[exporter] = True
         self._add("decode_errors", exporter)
 
     def agent(self, number: int) -> str:
@@ -278,24 +277,23 @@ class ExporterTable:
     def health(self) -> tuple[ExporterHealth, ...]:
         """All exporters, as seen so far."""
         count = len(self)
-        self._timing.settle(count)
-        counts = {name: column[:count].tolist() for name, column in self._counts.items()}
-        counts["lost_datagrams"] = self._datagrams.lost(count).tolist()
-        counts["lost_samples"] = self._sources.lost(count).tolist()
-        counts["dropped_samples"] = self._sources.dropped(count).tolist()
-        expected, pooled = self._sources.by_pool(count)
-        counts["expected_samples"] = np.rint(expected).astype(np.int64).tolist()
-        counts["pooled_samples"] = pooled.tolist()
-        with_rate, stamped, right = (
-            counts.pop(f"rows_{what}") for what in ("with_rate", "with_stamp", "put_right")
-        )
-        missing = self._sources.missing(count)
         heard_ns = self._moves.heard_ns(count)
-        silent = heard_ns < heard_ns.max(initial=0) - SILENT_NS
-        found = []
-        for number in range(count):
-            of_one = {name: column[number] for name, column in counts.items()}
-            flows = of_one["flow_samples"]
+        now_ns = int(heard_ns.max(initial=0))
+        if self._timing.settle(count):
+            self._changed[:] = True
+        self._happenings.clocks(self._timing.corrections(count), self._timing.steps(count), now_ns)
+        silent = heard_ns < now_ns - SILENT_NS
+        rows = np.flatnonzero(self._changed | (silent != self._silent))
+        self._silent = silent
+        self._changed[:] = False
+        told = {name: column[rows].tolist() for name, column in self._columns(count).items()}
+        extra = {name: told.pop(name) for name in _ROWS}
+        missing = self._sources.missing(count)
+        self._health += [None] * (count - len(self._health))  # type: ignore[list-item]
+        for nth, number in enumerate(rows.tolist()):
+            of_one = {name: column[nth] for name, column in told.items()}
+            flows, stamped = of_one["flow_samples"], extra["rows_with_stamp"][nth]
+            right = extra["rows_put_right"][nth]
             state = "ok"
             if self._moves.moved(number) is not None:
                 state = "moved"
@@ -303,26 +301,34 @@ class ExporterTable:
                 state = "silent"
             elif not flows or missing[number]:
                 state = "counters_only"
-            elif not with_rate[number]:
+            elif not extra["rows_with_rate"][nth]:
                 state = "rate_unknown"
             basis = TimeBasis.ARRIVAL
-            if 2 * (stamped[number] + right[number]) > flows:
-                late = right[number] > stamped[number]
-                basis = TimeBasis.INTERPOLATED if late else TimeBasis.EXPORTER
-            found.append(
-                ExporterHealth(
-                    agent=self.agent(number),
-                    sub_agent=int(self._keys.keys[number, 2]),
-                    protocol="sflow5",
-                    sampling_rates=tuple(sorted(self._rates[number])),
-                    time_basis=basis,
-                    state=state,
-                    clock=self._timing.health(number),
-                    notes=self._happenings.notes(number),
-                    **of_one,
-                )
+            if 2 * (stamped + right) > flows:
+                basis = TimeBasis.INTERPOLATED if right > stamped else TimeBasis.EXPORTER
+            self._health[number] = ExporterHealth(
+                agent=self.agent(number),
+                sub_agent=int(self._keys.keys[number, 2]),
+                protocol="sflow5",
+                sampling_rates=tuple(sorted(self._rates[number])),
+                time_basis=basis,
+                state=state,
+                clock=self._timing.health(number),
+                notes=self._happenings.notes(number),
+                **of_one,
             )
-        return tuple(found)
+        return tuple(self._health)
+
+    def _columns(self, count: int) -> dict[str, I64]:
+        """Counts of all exporters."""
+        expected, pooled = self._sources.by_pool(count)
+        return self._counts | {
+            "lost_datagrams": self._datagrams.lost(count),
+            "lost_samples": self._sources.lost(count),
+            "dropped_samples": self._sources.dropped(count),
+            "expected_samples": np.rint(expected).astype(np.int64),
+            "pooled_samples": pooled,
+        }
 
     def _grow(self) -> None:
         missing = len(self) - len(self._last_arrival_ns)
@@ -333,6 +339,8 @@ class ExporterTable:
         self._last_arrival_ns = np.concatenate(
             (self._last_arrival_ns, np.full(missing, np.iinfo(np.int64).min, np.int64))
         )
+        self._changed = np.concatenate((self._changed, np.ones(missing, np.bool_)))
+        self._silent = np.concatenate((self._silent, np.zeros(missing, np.bool_)))
 
     def _add(self, name: str, number: I64, weight: I64 | None = None) -> None:
         """Add 1, or `weight`, to the count of each exporter in `number`."""

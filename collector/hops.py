@@ -1,15 +1,18 @@
-"""Offsets between exporters' clocks, from packets that two of them sampled.
+"""Offsets between exporters' clocks, from connections that two of them sampled.
 
-A packet is known by its connection and sequence number. Where two exporters sampled the same one,
-the difference of their timestamps is that of their clocks, and the microseconds between the hops.
-The medians over pairs of exporters are made one scale by weighted least squares over the graph of
-exporters; where it stands is set by the median exporter, as no delay tells.
+A connection numbers its packets, so of two samples of it the one with the higher number was taken
+later, whichever exporters took them. What their timestamps say bounds the offset between the two
+clocks, from above or from below by which was first; the same packet at both bounds it from both
+sides. Retransmissions give wrong bounds, so that offset is taken which most bounds allow
+(Marzullo's algorithm; Marzullo, Owicki 1983). The offsets over pairs of exporters are made one
+scale by weighted least squares over their graph; where it stands is set by the median exporter, as
+no delay tells.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -17,22 +20,32 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from collector.columns import joined, taken
 from collector.keys import KeyTable
-from collector.schema import I32, I64, U64, FlowBatch, HeaderState, TimeBasis, Transport
+from collector.schema import (
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    FlowBatch,
+    HeaderState,
+    TimeBasis,
+    Transport,
+)
 
-# Packets that are remembered: some seconds of a busy fabric, as samples come up to one late.
-_SLOTS: Final = 1 << 18
-# PSNs of a connection at 400 Gb/s and 4 KiB come again after 1.4 s; a packet is never so late.
-_NEAR_NS: Final = 500_000_000
-# Seen again where it was seen: sent anew, unless it is its way in and out of one switch.
-_INSIDE_NS: Final = 1_000_000
+# In half of the time in which PSNs of a connection at 400 Gb/s and 4 KiB come again, with room:
+# numbers are compared within it, modulo their width.
+_BUCKET_NS: Final = 500_000_000
+_SPAN_NS: Final = 4_000_000_000  # samples come up to a second late: so many are looked at together
+_MOST_ROWS: Final = 1 << 17  # that wait
+_MOST_PER_S: Final = 1 << 15  # rows a second that are looked at: of some connections all
 MOST_PAIRS: Final = 1 << 12
-_KEPT: Final = 64  # newest differences of a pair
-LEAST: Final = 5  # of them, or the median says nothing
+_KEPT: Final = 256  # newest bounds of a pair, on either side
+LEAST: Final = 3  # on either side, or they say nothing
 _MOST_JOINED: Final = 1 << 10  # exporters in one scale: the inverse is dense
 _FLOOR_NS: Final = 1_000.0  # what a packet takes from one switch to the next is not known better
-_PER_MAD: Final = 1.4826  # standard deviation per median absolute deviation, of a normal one
-_OF_MEDIAN: Final = 1.2533  # standard error of a median over that of a mean
 # Exporters are set right where they are off by more than iteration ends can be placed by, and only
 # where that is sure.
 CORRECTED_NS: Final = 1_000_000.0
@@ -50,21 +63,29 @@ class Scale:
     ----------
     offset_ns, error_ns : float64
         Of each clock, with its standard error; NaN where nothing ties it to others.
-    matches, peers : int64
-        Packets and other exporters that say so.
+    samples : int64
+        Pairs of samples that say so.
     """
 
     offset_ns: NDArray[np.float64]
     error_ns: NDArray[np.float64]
-    matches: I64
-    peers: I64
+    samples: I64
 
     @classmethod
     def unknown(cls, exporters: int) -> Scale:
         """Nothing is known of any of them."""
         nothing = np.full(exporters, np.nan)
-        none = np.zeros(exporters, np.int64)
-        return cls(nothing, nothing.copy(), none, none.copy())
+        return cls(nothing, nothing.copy(), np.zeros(exporters, np.int64))
+
+
+class _Rows(NamedTuple):
+    """Samples that wait; columns of shape (n,)."""
+
+    key: U64  # of the connection
+    number: I64  # in it
+    wide: U8  # its numbers have 32 bits, not 24
+    time_ns: I64
+    exporter: I64
 
 
 @njit(cache=True)
@@ -73,65 +94,134 @@ def _mixed(value: np.uint64, more: np.uint64) -> np.uint64:
     return value ^ (value >> np.uint64(29))
 
 
+class _Samples(NamedTuple):
+    """The columns of `FlowBatch` that are read."""
+
+    time_ns: I64
+    time_basis: U8
+    exporter: I32
+    header_state: U8
+    transport: U8
+    opcode: U8
+    payload_bytes: U32
+    src_hi: U64
+    src_lo: U64
+    dst_hi: U64
+    dst_lo: U64
+    src_port: U16
+    dst_port: U16
+    dest_qp: U32
+    seq: U32
+
+
 @njit(cache=True)
-def _match(
-    rows: I64,
-    exporter: I32,
-    time_ns: I64,
-    columns: tuple[U64, ...],
-    keys: U64,
-    owners: I32,
-    times: I64,
-    first: I64,
-    second: I64,
-    apart_ns: I64,
-) -> int:
-    """Fill pairs (first, second) of exporters and the first's time less the second's."""
+def _select(flows: _Samples, correction: I64, out: _Rows) -> int:
+    """Fill `out` with data of a connection that its exporter stamped; how many they are."""
     found = 0
-    mask = np.uint64(len(keys) - 1)
-    src_hi, src_lo, dst_hi, dst_lo, flow, number = columns
-    for row in rows:
-        key = _mixed(_mixed(np.uint64(1), src_hi[row]), src_lo[row])
-        key = _mixed(_mixed(key, dst_hi[row]), dst_lo[row])
-        key = _mixed(_mixed(key, flow[row]), number[row])
-        slot = (key ^ (key >> np.uint64(32))) & mask
-        apart = time_ns[row] - times[slot]
-        if keys[slot] != key or abs(apart) > _NEAR_NS:
-            keys[slot] = key
-            owners[slot] = exporter[row]
-            times[slot] = time_ns[row]
-        elif owners[slot] == exporter[row]:
-            if abs(apart) > _INSIDE_NS:
-                owners[slot] = -1
-        elif owners[slot] >= 0:
-            first[found] = exporter[row]
-            second[found] = owners[slot]
-            apart_ns[found] = apart
-            found += 1
+    for row in range(len(flows.time_ns)):
+        if flows.time_basis[row] == TimeBasis.ARRIVAL:
+            continue
+        if flows.header_state[row] != HeaderState.COMPLETE:
+            continue
+        tcp = flows.transport[row] == Transport.TCP
+        if tcp:
+            if not flows.payload_bytes[row]:
+                continue
+            ends = np.uint64(flows.src_port[row]) << np.uint64(16) | np.uint64(flows.dst_port[row])
+        else:
+            opcode = flows.opcode[row]
+            if flows.transport[row] != Transport.ROCEV2 or opcode in (_ACK, _CNP):
+                continue
+            ends = np.uint64(flows.dest_qp[row]) | np.uint64(1) << np.uint64(32)
+        key = _mixed(_mixed(np.uint64(1), flows.src_hi[row]), flows.src_lo[row])
+        key = _mixed(_mixed(key, flows.dst_hi[row]), flows.dst_lo[row])
+        e = np.int64(flows.exporter[row])
+        out.key[found] = _mixed(key, ends)
+        out.number[found] = np.int64(flows.seq[row])
+        out.wide[found] = tcp
+        # Times as the exporter told them, so that what is concluded does not lead to itself.
+        out.time_ns[found] = flows.time_ns[row] + (correction[e] if e < len(correction) else 0)
+        out.exporter[found] = e
+        found += 1
+    return found
+
+
+@njit(cache=True)
+def _bounds(group: U64, rows: _Rows, low: I64, high: I64, bound_ns: I64, upper: U8) -> int:
+    """Bounds on the clock of exporter `high` less that of `low`, from rows sorted by group."""
+    found = 0
+    start = 0
+    for row in range(1, len(group) + 1):
+        if row < len(group) and group[row] == group[start]:
+            continue
+        begin, start = start, row
+        several = False
+        for other in range(begin + 1, row):
+            several |= rows.exporter[other] != rows.exporter[begin]
+        if not several:
+            continue
+        half = np.int64(1) << (31 if rows.wide[begin] else 23)
+        ahead = (rows.number[begin:row] - rows.number[begin] + half) % (2 * half) - half
+        order = np.argsort(ahead, kind="mergesort")
+        for nth in range(len(order) - 1):
+            i, j = order[nth], order[nth + 1]
+            first, second = rows.exporter[begin + i], rows.exporter[begin + j]
+            if first == second:
+                continue
+            apart = rows.time_ns[begin + j] - rows.time_ns[begin + i]
+            for same in range(2 if ahead[i] == ahead[j] else 1):
+                low[found] = min(first, second)
+                high[found] = max(first, second)
+                bound_ns[found] = apart if first < second else -apart
+                upper[found] = (first < second) != (same == 1)
+                found += 1
     return found
 
 
 @njit(cache=True)
 def _keep(
-    pair: I64, apart_ns: I64, flipped: NDArray[np.bool_], kept: NDArray[np.float64], seen: I64
+    pair: I64,
+    bound_ns: I64,
+    upper: U8,
+    kept: NDArray[np.float64],
+    seen: I64,
 ) -> None:
     for row in range(len(pair)):
         p = pair[row]
         if p < len(seen):
-            kept[p, seen[p] % kept.shape[1]] = -apart_ns[row] if flipped[row] else apart_ns[row]
-            seen[p] += 1
+            side = upper[row]
+            kept[p, side, seen[p, side] % kept.shape[2]] = bound_ns[row]
+            seen[p, side] += 1
+
+
+@njit(cache=True)
+def _most_allowed(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> tuple[float, float]:
+    """The interval that most one-sided bounds allow."""
+    lower, upper = np.sort(lower), np.sort(upper)
+    best = -1
+    low = high = 0.0
+    below = 0  # upper bounds that the interval from lower[i] on breaks
+    for i in range(len(lower)):
+        while below < len(upper) and upper[below] < lower[i]:
+            below += 1
+        allowed = i + 1 + len(upper) - below
+        if allowed > best:
+            best = allowed
+            low = lower[i]
+            high = upper[below] if below < len(upper) else low
+    return low, high
 
 
 class Hops:
-    """Finds packets that several exporters sampled, over any number of batches."""
+    """Bounds the offsets between exporters' clocks, over any number of batches."""
 
     def __init__(self) -> None:
-        self._keys: U64 = np.zeros(0, np.uint64)
-        self._owners: I32 = np.zeros(0, np.int32)
-        self._times: I64 = np.zeros(0, np.int64)
+        self._waiting: list[_Rows] = []
+        self._waiting_rows = self._looked_rows = 0
+        self._since_ns = 0
         self._pairs = KeyTable(MOST_PAIRS)
-        self._kept = np.zeros((0, _KEPT))
-        self._seen: I64 = np.zeros(0, np.int64)
+        self._kept = np.zeros((0, 2, _KEPT))  # lower and upper bounds
+        self._seen: I64 = np.zeros((0, 2), np.int64)
         self._total = self._solved = 0
         self._scale = Scale.unknown(0)
         self._correction: I64 = np.zeros(0, np.int64)
@@ -144,60 +234,53 @@ class Hops:
         flows
             With times that `correction` was taken off.
         """
-        roce = (flows.transport == Transport.ROCEV2) & ~np.isin(flows.opcode, (_ACK, _CNP))
-        segment = (flows.transport == Transport.TCP) & (flows.payload_bytes > 0)
-        rows = np.flatnonzero(
-            (flows.time_basis != TimeBasis.ARRIVAL)
-            & (flows.header_state == HeaderState.COMPLETE)
-            & (roce | segment | (flows.transport == Transport.UET))
+        rows = _rows(len(flows))
+        found = _select(
+            _Samples(*(getattr(flows, name) for name in _Samples._fields)), self._correction, rows
         )
-        if not len(rows):
+        if not found:
             return
-        if not len(self._keys):
-            self._keys = np.zeros(_SLOTS, np.uint64)
-            self._owners = np.full(_SLOTS, -1, np.int32)
-            self._times = np.zeros(_SLOTS, np.int64)
-        ports = flows.src_port.astype(np.uint64) << np.uint64(16) | flows.dst_port
-        columns = (
-            *(flows.src_hi, flows.src_lo, flows.dst_hi, flows.dst_lo),
-            ports << np.uint64(32) | flows.dest_qp,
-            flows.seq.astype(np.uint64) << np.uint64(8) | flows.opcode,
-        )
-        time_ns = flows.time_ns
-        if self._correction.any():
-            off = self.correction(int(flows.exporter.max()) + 1)
-            time_ns = time_ns + np.where(
-                flows.time_basis == TimeBasis.ARRIVAL, 0, off[flows.exporter]
-            )
-        first, second, apart_ns = (np.empty(len(rows), np.int64) for _ in range(3))
-        found = _match(
-            rows,
-            flows.exporter,
-            time_ns,
-            columns,
-            self._keys,
-            self._owners,
-            self._times,
-            first,
-            second,
-            apart_ns,
-        )
-        if found:
-            self._pair(first[:found], second[:found], apart_ns[:found])
+        rows = taken(rows, slice(found))
+        if not self._waiting:
+            self._since_ns = int(rows.time_ns[0])
+        self._waiting.append(rows)
+        self._waiting_rows += found
+        late = abs(int(rows.time_ns[-1]) - self._since_ns) >= _SPAN_NS
+        if late or self._waiting_rows >= _MOST_ROWS:
+            self.look()
 
-    def _pair(self, first: I64, second: I64, apart_ns: I64) -> None:
-        low, high = np.minimum(first, second), np.maximum(first, second)
-        nothing = np.zeros(len(first), np.uint64)
+    def look(self) -> None:
+        """Look at the samples that wait, and forget them."""
+        if not self._waiting:
+            return
+        rows = joined(self._waiting)
+        self._waiting, self._waiting_rows = [], 0
+        spans = np.percentile(rows.time_ns, (5, 95))  # one absurd clock must not stretch it
+        per_s = 0.9 * len(rows.key) / max((spans[1] - spans[0]) / 1e9, 1e-3)
+        if per_s > _MOST_PER_S:
+            some = rows.key % np.uint64(np.ceil(per_s / _MOST_PER_S)) == 0
+            rows = taken(rows, some)
+        bucket = (rows.time_ns // _BUCKET_NS).astype(np.uint64)
+        group = rows.key ^ (bucket * np.uint64(0x9E37_79B9_7F4A_7C15))
+        order = np.argsort(group, kind="stable")
+        low, high, bound_ns = (np.empty(2 * len(group), np.int64) for _ in range(3))
+        upper = np.empty(2 * len(group), np.uint8)
+        found = _bounds(group[order], taken(rows, order), low, high, bound_ns, upper)
+        if found:
+            self._pair(low[:found], high[:found], bound_ns[:found], upper[:found])
+
+    def _pair(self, low: I64, high: I64, bound_ns: I64, upper: U8) -> None:
+        nothing = np.zeros(len(low), np.uint64)
         pair = self._pairs.number(low.astype(np.uint64), high.astype(np.uint64), nothing)
         more = len(self._pairs) - len(self._seen)
         if more > 0:
-            self._kept = np.concatenate((self._kept, np.zeros((more, _KEPT))))
-            self._seen = np.concatenate((self._seen, np.zeros(more, np.int64)))
-        _keep(pair, apart_ns, first > second, self._kept, self._seen)
-        self._total += len(first)
+            self._kept = np.concatenate((self._kept, np.zeros((more, 2, _KEPT))))
+            self._seen = np.concatenate((self._seen, np.zeros((more, 2), np.int64)))
+        _keep(pair, bound_ns, upper, self._kept, self._seen)
+        self._total += len(low)
 
     def scale(self, exporters: int, nearness: NDArray[np.float64]) -> Scale:
-        """What the packets found so far say; worked out anew as many more were found.
+        """What the samples so far say; worked out anew as many more have come.
 
         Parameters
         ----------
@@ -207,6 +290,9 @@ class Hops:
             How far each clock seems to be off by other means, ns: of two exporters alone the nearer
             one is taken to be right.
         """
+        if not self._total and self._waiting_rows > self._looked_rows:
+            self._looked_rows = 2 * self._waiting_rows  # a short capture ends before it is time
+            self.look()
         news = self._total - self._solved
         if news >= min(max(self._solved // 8, 1), _NEWS):
             self._scale = self._solve(exporters, nearness)
@@ -232,15 +318,14 @@ class Hops:
         kept[strays] = np.where(near, 0.0, offset)[strays].astype(np.int64)
 
     def _solve(self, exporters: int, nearness: NDArray[np.float64]) -> Scale:
-        usable = np.flatnonzero(self._seen >= LEAST)
-        if not len(usable):
-            return Scale.unknown(exporters)
-        ends = self._pairs.keys[usable, :2].astype(np.int64)
-        apart, error = self._medians(usable)
         scale = Scale.unknown(exporters)
+        usable = np.flatnonzero((self._seen >= LEAST).all(axis=1))
+        if not len(usable):
+            return scale
+        ends = self._pairs.keys[usable, :2].astype(np.int64)[:, ::-1]
+        apart, error = self._offsets(usable)
         for end in ends.T:
-            np.add.at(scale.matches, end, self._seen[usable])
-            np.add.at(scale.peers, end, 1)
+            np.add.at(scale.samples, end, self._seen[usable].sum(axis=1))
         graph = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), (exporters, exporters))
         count, component = connected_components(graph, directed=False)
         sizes = np.bincount(component, minlength=count)
@@ -257,14 +342,18 @@ class Hops:
             scale.error_ns[members] = spread
         return scale
 
-    def _medians(self, pairs: I64) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Median difference of each pair, and its standard error, ns."""
-        kept = self._kept[pairs].copy()
-        count = np.minimum(self._seen[pairs], _KEPT)
-        kept[np.arange(_KEPT) >= count[:, None]] = np.nan
-        median = np.nanmedian(kept, axis=1)
-        spread = _PER_MAD * np.nanmedian(np.abs(kept - median[:, None]), axis=1)
-        return median, np.maximum(_OF_MEDIAN * spread / np.sqrt(count), _FLOOR_NS)
+    def _offsets(self, pairs: I64) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Offset of each pair, and its standard error, ns."""
+        ranges = np.array(
+            [
+                _most_allowed(
+                    *(self._kept[p, side, : min(self._seen[p, side], _KEPT)] for side in (0, 1))
+                )
+                for p in pairs.tolist()
+            ]
+        )
+        error = (ranges[:, 1] - ranges[:, 0]) / np.sqrt(12)  # anywhere in it alike
+        return ranges.mean(axis=1), np.maximum(error, _FLOOR_NS)
 
 
 def _least_squares(
@@ -285,11 +374,20 @@ def _least_squares(
     return inverse @ right, np.sqrt(np.maximum(np.diag(inverse), 0.0))
 
 
+def _rows(count: int) -> _Rows:
+    return _Rows(
+        key=np.empty(count, np.uint64),
+        number=np.empty(count, np.int64),
+        wide=np.empty(count, np.uint8),
+        time_ns=np.empty(count, np.int64),
+        exporter=np.empty(count, np.int64),
+    )
+
+
 def _widened(scale: Scale, exporters: int) -> Scale:
     more = Scale.unknown(exporters - len(scale.offset_ns))
     return Scale(
         np.concatenate((scale.offset_ns, more.offset_ns)),
         np.concatenate((scale.error_ns, more.error_ns)),
-        np.concatenate((scale.matches, more.matches)),
-        np.concatenate((scale.peers, more.peers)),
+        np.concatenate((scale.samples, more.samples)),
     )

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from collector.columns import extended
+from collector.columns import joined
 from collector.schema import I64, U32
 
 LEAST: Final = 16  # datagrams; RFC 3550 filters with this weight
@@ -66,7 +66,7 @@ class Jitter:
         """
         missing = exporters - len(self._state.seen)
         if missing > 0:
-            self._state = extended(self._state, _rows(max(missing, len(self._state.seen))))
+            self._state = joined((self._state, _rows(max(missing, len(self._state.seen)))))
         _follow(rows, exporter, arrival_ns, uptime_ms, self._state)
 
     def jitter_s(self, exporter: int) -> float | None:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numba import njit
 
-from collector.columns import extended
+from collector.columns import joined
 from collector.schema import I64, U32, U64
 
 _KNOWN_DATAGRAMS: Final = 8  # of the old address, before it can have an heir
@@ -193,7 +193,7 @@ class Moves:
         held = len(self._state.same)
         if exporters > held:
             more = _rows(held, max(exporters, 2 * held) - held)
-            self._state = extended(self._state, more)
+            self._state = joined((self._state, more))
 
 
 def _rows(first: int, count: int) -> _State:

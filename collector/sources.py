@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from collector.columns import extended
+from collector.columns import joined
 from collector.keys import KeyTable
 from collector.loss import Order, Streams
 from collector.schema import I64, U8, U32, U64
@@ -39,6 +39,7 @@ class _Source(NamedTuple):
     in_pkts: I64  # of its newest counters; -1 = none yet
     out_pkts: I64
     epoch: I64  # the exporter's, of those counters
+    counted_ns: I64  # their arrival
 
 
 class _Exporter(NamedTuple):
@@ -156,9 +157,10 @@ def _gaps(
             into = np.int64(counters.in_pkts[counter])
             out = np.int64(counters.out_pkts[counter])
             if s < known:
-                # Only a port that was sampled before promises samples.
+                # Only a port that was sampled before promises samples, and only what passed
+                # since the newest flow sample of any port is missing.
                 goes_on = sources.in_pkts[s] >= 0 and sources.epoch[s] == exporters.epoch[e]
-                if goes_on and sources.rate[s]:
+                if goes_on and sources.rate[s] and sources.counted_ns[s] > exporters.flow_ns[e]:
                     passed = (into - sources.in_pkts[s]) & 0xFFFF_FFFF
                     if sources.direction[s] == 2:
                         passed = (out - sources.out_pkts[s]) & 0xFFFF_FFFF
@@ -167,6 +169,7 @@ def _gaps(
                 sources.in_pkts[s] = into
                 sources.out_pkts[s] = out
                 sources.epoch[s] = exporters.epoch[e]
+                sources.counted_ns[s] = arrival_ns[d]
                 if exporters.due[e] >= DUE and not exporters.missing[e]:
                     exporters.missing[e] = 1
                     stopped[counter] = True
@@ -285,11 +288,11 @@ class Sources:
     def _grow(self, exporters: int) -> None:
         missing = len(self._keys) - len(self._sources.pool)
         if missing > 0:
-            self._sources = extended(self._sources, _sources(max(missing, len(self._sources.pool))))
+            self._sources = joined((self._sources, _sources(max(missing, len(self._sources.pool)))))
         missing = exporters - len(self._exporters.due)
         if missing > 0:
-            self._exporters = extended(
-                self._exporters, _exporters(max(missing, len(self._exporters.due)))
+            self._exporters = joined(
+                (self._exporters, _exporters(max(missing, len(self._exporters.due))))
             )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collector.clock import Clocks
-from collector.hops import LEAST, Hops, Scale
+from collector.hops import Hops, Scale
 from collector.jitter import Jitter
 from collector.schema import I64, U32, U64, ClockHealth, FlowBatch, TimeBasis
 
@@ -99,7 +99,7 @@ class Timing:
                 offset_s=offset_ns / 1e9,
                 error_s=_95_PERCENT * float(scale.error_ns[exporter]) / 1e9,
                 basis="hops",
-                samples=int(scale.matches[exporter]),
+                samples=int(scale.samples[exporter]),
                 reason="",
             )
         return replace(
@@ -108,5 +108,5 @@ class Timing:
             error_s=(by_arrival.high_ns - by_arrival.low_ns) / 2e9,
             basis="arrival",
             samples=by_arrival.datagrams,
-            reason=f"fewer than {LEAST} packets were sampled by another exporter too",
+            reason="too few of its connections were sampled by other exporters too",
         )
