@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from collector.schema import ABSENT_U8, ABSENT_U32, HeaderState, Mark
+from collector.addresses import from_text
+from collector.schema import ABSENT_U8, ABSENT_U32, HeaderState, Mark, Transport
 from tests.collector import encode as e
 from tests.collector.test_headers import parse
 
@@ -87,6 +88,19 @@ def test_congestion_marks() -> None:
     assert sample(0x07, b"", marks=0x40)["marks"] == Mark.BECN
     cnp = sample(0x81, b"", b"\0" * 16, marks=0x40)
     assert (cnp["marks"], cnp["payload_bytes"]) == (Mark.CNP | Mark.BECN, 0)
+
+
+def test_a_congestion_notice_goes_against_the_data_it_speaks_of() -> None:
+    """It comes from UDP port 0, as cards send it, and to the sender of what met congestion."""
+    notice = e.bth(0x81, 0x118, 0, marks=0x40) + b"\0" * 16 + b"\1\2\3\4"
+    packet = e.ipv4(e.udp(notice, 0, 4791), 17, "10.0.0.2", "10.0.0.1", tos=0xC2)
+    row = parse(e.ethernet(0x0800, packet))
+    assert (row["transport"], row["opcode"], row["header_state"]) == (Transport.ROCEV2, 0x81, 0)
+    assert (row["src_port"], row["dst_port"]) == (0, 4791)
+    assert (row["dst_lo"], row["dest_qp"]) == (from_text("10.0.0.1")[1], 0x118)
+    assert (row["marks"], row["payload_bytes"]) == (Mark.CNP | Mark.BECN, 0)
+    assert (row["message_bytes"], row["syndrome"]) == (ABSENT_U32, ABSENT_U8)
+    assert (row["dscp"], row["ecn"]) == (48, 2)
 
 
 def test_a_header_cut_off_is_absent_and_said_to_be() -> None:
