@@ -1,0 +1,71 @@
+"""Real programs over a real switch, and what `ringscope analyze` makes of them, by program.
+
+    python bench/testbed.py [CASE...] [--seed N] [--keep FOLDER]
+
+Needs root, Open vSwitch, OpenMPI and more (see CONTRIBUTING.md); `make testbed` runs all cases.
+Exits with 1 where something misses although every edge had samples enough.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+if __package__ in (None, ""):
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from rich.box import MARKDOWN
+from rich.console import Console
+from rich.table import Table
+
+from bench.accuracy import AnalysisFailed, InvalidDocument
+from bench.real import Finding
+from tests.testbed.cases import BY_NAME
+from tests.testbed.judging import judge, weakest_edge
+from tests.testbed.rooms import inside
+from tests.testbed.shell import CommandFailed
+
+CASE_S: Final = 300.0
+
+
+def outcome(case: str, seed: int, folder: Path) -> list[Finding]:
+    """Run a case and compare."""
+    try:
+        inside([case, str(seed), str(folder)], seconds=CASE_S)
+        found = judge(folder)
+    except (CommandFailed, AnalysisFailed, InvalidDocument) as error:
+        return [Finding("run", str(error), False)]
+    weakest = weakest_edge(folder)
+    if not BY_NAME[case].programs or not weakest:
+        return found
+    return [*found, Finding("samples", f"{weakest} of the weakest edge", True)]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run all cases, or those named; the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("cases", nargs="*", metavar="CASE", choices=[*BY_NAME, []])
+    parser.add_argument("--seed", type=int, default=1, help="places ranks on hosts")
+    parser.add_argument("--keep", type=Path, help="folder for captures, truths and results")
+    asked = parser.parse_args(argv)
+    table = Table("program", "what", "found", "", box=MARKDOWN)
+    right = True
+    with tempfile.TemporaryDirectory(prefix="ringscope-testbed-") as scratch:
+        for case in asked.cases or list(BY_NAME):
+            folder = (asked.keep or Path(scratch)) / f"{case}-{asked.seed}"
+            folder.mkdir(parents=True)
+            for finding in outcome(case, asked.seed, folder):
+                table.add_row(
+                    case, finding.what, finding.found, "ok" if finding.right else "MISSED"
+                )
+                right &= finding.right
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
+    return 0 if right else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
