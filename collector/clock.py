@@ -163,6 +163,7 @@ def _follow(
     correction: I64,
 ) -> None:
     """What is to be taken off the stamps of each datagram."""
+    sure = np.zeros(len(exporter), np.bool_)
     for row in range(len(exporter)):
         e = exporter[row]
         if e < 0:
@@ -173,17 +174,19 @@ def _follow(
             if low <= high + _DELAY_NS:  # else they contradict each other
                 _take(e, low, max(low, high), arrival_ns[row], state)
         correction[row] = state.correction[e]
+        sure[row] = state.agreed[e] >= SURE_DATAGRAMS and not state.strayed[e]
     # What came before an offset was sure is corrected by it too, as far as it is at hand.
     later = np.full(len(state.low), _UNSET, np.int64)
     for row in range(len(exporter) - 1, -1, -1):
         e = exporter[row]
         if e < 0 or not newest[row]:
             continue
-        after = newest[row] - arrival_ns[row]
-        if -_OLD_NS <= after - correction[row] <= CORRECTED_NS or later[e] == _UNSET:
+        if sure[row]:
             later[e] = correction[row]
-        elif -_OLD_NS <= after - later[e] <= CORRECTED_NS:
-            correction[row] = later[e]
+        elif later[e] != _UNSET:
+            after = newest[row] - later[e] - arrival_ns[row]
+            if -_OLD_NS <= after <= CORRECTED_NS:
+                correction[row] = later[e]
 
 
 @njit(cache=True)

@@ -15,6 +15,8 @@ from collector.keys import KeyTable
 from collector.link import DatagramBatch
 from collector.loss import Order, Streams
 from collector.moves import Moves
+from collector.polled import PortBatch
+from collector.ports import PortNames
 from collector.schema import I64, U64, ExporterHealth, FlowBatch, TimeBasis
 from collector.sflow import Headers, Samples
 from collector.sources import CounterRows, FlowRows, Sources
@@ -77,6 +79,7 @@ class ExporterTable:
         self._moves = Moves()
         self._datagrams = Streams(digests=True)
         self._timing = Timing()
+        self._names = PortNames()
         self._sources = Sources()
         self._counts = {name: np.zeros(0, np.int64) for name in _COUNTS}
         self._last_arrival_ns = np.zeros(0, np.int64)
@@ -264,6 +267,11 @@ class ExporterTable:
             events, flow_rows, counter_rows, arrivals.exporter, arrivals.arrival_ns
         )
         self._timing.take(flows)
+
+    def name(self, ports: PortBatch) -> None:
+        """Take in what the exporters call their ports; rows with exporter and arrival."""
+        if len(ports):
+            self._happenings.ports(ports, self._names.take(ports))
 
     def add_errors(self, exporter: I64) -> None:
         """Count one decode error for each entry; int64, shape (n,)."""

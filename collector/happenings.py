@@ -10,6 +10,7 @@ import numpy as np
 
 from collector.loss import Order
 from collector.notes import Notes
+from collector.polled import PortBatch
 from collector.schema import I64, ExporterNote
 from collector.sources import CounterRows, Events, FlowRows
 
@@ -104,6 +105,14 @@ class Happenings:
             self._notes.add(int(exporter[d]), None, ExporterNote(now_ns, "flows_resumed", text))
         self._rates(events, flows, exporter, arrival_ns)
 
+    def ports(self, ports: PortBatch, before: I64) -> None:
+        """Ports with names, and the ifIndex that each had before (-1: none other)."""
+        for row in np.flatnonzero(before >= 0)[:_MOST_AT_ONCE].tolist():
+            name = _printable(ports.name[row])
+            text = f"port {name} moved: ifIndex {before[row]} -> {ports.ifindex[row]}"
+            note = ExporterNote(int(ports.time_ns[row]), "port_moved", text)
+            self._notes.add(int(ports.exporter[row]), name, note)
+
     def _rates(self, events: Events, flows: FlowRows, exporter: I64, arrival_ns: I64) -> None:
         rows = np.flatnonzero(events.rate_before)
         if not len(rows):
@@ -125,3 +134,8 @@ class Happenings:
 
 def _clock(time_ns: int) -> str:
     return f"{datetime.fromtimestamp(time_ns // 1_000_000_000, UTC):%Y-%m-%d %H:%M:%SZ}"
+
+
+def _printable(name: bytes) -> str:
+    text = name.decode("utf-8", "backslashreplace")
+    return "".join(letter if letter.isprintable() else "?" for letter in text)

@@ -198,8 +198,8 @@ def _keep(
 def _most_allowed(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> tuple[float, float]:
     """The interval that most one-sided bounds allow."""
     lower, upper = np.sort(lower), np.sort(upper)
-    best = -1
-    low = high = 0.0
+    best = len(upper)  # below all lower bounds
+    low = high = upper[0]
     below = 0  # upper bounds that the interval from lower[i] on breaks
     for i in range(len(lower)):
         while below < len(upper) and upper[below] < lower[i]:

@@ -155,10 +155,9 @@ class Ingest:
                 bad = fresh & (found.status == status)
                 exporter = arrived.arrivals.exporter[found.datagram[bad]]
                 self._note(text, exporter, (where + found.fault_at)[bad], faults)
-        self._latest.take(
-            arrived.stamped(polled.ports, polled.port_datagram),
-            arrived.stamped(polled.hosts, polled.host_datagram),
-        )
+        ports = arrived.stamped(polled.ports, polled.port_datagram)
+        self._exporters.name(ports)
+        self._latest.take(ports, arrived.stamped(polled.hosts, polled.host_datagram))
         return arrived.stamped(polled.counters, polled.counter_datagram)
 
     def _discards(self, arrived: _Arrived, samples: Samples, faults: Faults) -> DiscardBatch:
