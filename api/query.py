@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from duckdb.func import ARROW
 
 from api.errors import QueryFailed
@@ -27,7 +28,7 @@ from collector.schema import (
     TimeBasis,
     Transport,
 )
-from collector.store.files import list_files
+from collector.store.files import StoredFile, list_files
 from collector.store.rows import SCHEMAS
 
 if TYPE_CHECKING:
@@ -102,14 +103,15 @@ def _bind(connection: DuckDBPyConnection, directory: Path) -> None:
     )
     allowed: list[str] = []
     for view, schema in (("flows", SCHEMAS[FlowBatch]), ("counters", SCHEMAS[CounterBatch])):
-        paths = [str(file.path) for file in list_files(directory, view)]
-        source = f"{view}_of_none"
-        connection.register(source, schema.empty_table())
-        if paths:  # columns that came later are NULL in the files before
-            files = f"read_parquet([{', '.join(map(_quoted, paths))}], union_by_name = true)"
-            source = f"(SELECT * FROM {source} UNION ALL BY NAME SELECT * FROM {files})"
-        connection.execute(f"CREATE VIEW {view} AS SELECT {_columns(schema)} FROM {source}")
-        allowed += paths
+        files = list_files(directory, view)
+        connection.register(f"{view}_of_none", schema.empty_table())
+        # Columns that came later are NULL in the files before.
+        source = " UNION ALL BY NAME ".join(
+            f"SELECT * FROM {rows}"
+            for rows in (f"{view}_of_none", *map(_read_parquet, _alike(files)))
+        )
+        connection.execute(f"CREATE VIEW {view} AS SELECT {_columns(schema)} FROM ({source})")
+        allowed += [str(file.path) for file in files]
     for setting, value in (
         ("memory_limit", _quoted(_MEMORY)),
         ("threads", str(_THREADS)),
@@ -123,6 +125,25 @@ def _bind(connection: DuckDBPyConnection, directory: Path) -> None:
         ("lock_configuration", "true"),
     ):
         connection.execute(f"SET {setting} = {value}")
+
+
+def _alike(files: list[StoredFile]) -> list[list[StoredFile]]:
+    """Files by the columns they have, which are the same in all that one writer wrote."""
+    columns: dict[str, tuple[str, ...]] = {}
+    alike: dict[tuple[str, ...], list[StoredFile]] = {}
+    for file in files:
+        if file.writer not in columns:
+            try:
+                columns[file.writer] = tuple(pq.read_schema(file.path).names)
+            except (OSError, pa.ArrowException):  # gone or damaged: the next one may say it
+                alike.setdefault((), []).append(file)
+                continue
+        alike.setdefault(columns[file.writer], []).append(file)
+    return list(alike.values())
+
+
+def _read_parquet(files: list[StoredFile]) -> str:
+    return f"read_parquet([{', '.join(_quoted(str(file.path)) for file in files)}])"
 
 
 def _quoted(text: str) -> str:
