@@ -242,13 +242,18 @@ def _string(data: bytes) -> tuple[bytes, bytes] | None:
 
 def _detail(found: list[tuple[int, bytes]]) -> bytes:
     """What names the drop, by what says most: trap, reason of Linux, ACL, function."""
+    unknown = b""
     for wanted, skipped in ((1041, 0), (1042, 0), (1037, 4), (1038, 0)):
         for tag, body in found:
             if tag == wanted and (text := _string(body[skipped:])) is not None:
                 if tag == 1041:
                     text = _string(text[1]) or text
-                return text[0][:64].rstrip(b"\0")
-    return b""
+                told = text[0][:64].rstrip(b"\0")
+                if tag == 1042 and (told + b"\0").startswith(b"NOT_SPECIFIED\0"):
+                    unknown = unknown or told
+                else:
+                    return told
+    return unknown
 
 
 def _counters(body: bytes, expanded: bool, out: Row) -> None:

@@ -25,6 +25,7 @@ _FLOW_EXPANDED_BYTES: Final = 44
 _DISCARD_BYTES: Final = 32
 _INTERNAL: Final = 0x3FFF_FFFF
 _MOST_VLAN: Final = 4094
+_NO_REASON: Final = np.frombuffer(b"NOT_SPECIFIED\0", np.uint8)
 # What the sampled-IP records leave out of the frame: Ethernet's header and check sequence.
 _ETHERNET_BYTES: Final = 18
 
@@ -191,21 +192,35 @@ def _text(buffer: U8, at: int, end: int, out: U8) -> int:
 
 
 @njit(cache=True, nogil=True)
+def _says_nothing(text: U8) -> bool:
+    """Whether this is the reason that Linux gives where its code does not know one."""
+    return bool(np.all(text[: len(_NO_REASON)] == _NO_REASON))
+
+
+@njit(cache=True, nogil=True)
 def _detail(buffer: U8, tag: int, at: int, end: int, rank: int, out: U8) -> int:
-    """Copy what names a drop to `out` if it says more than what is there; returns its rank."""
-    if tag == tags.HARDWARE_TRAP and rank < 4:
+    """Copy what names a drop to `out` if it says more than what is there; returns its rank.
+
+    Most says a trap of the hardware, then a reason of Linux, an access list, a function.
+    """
+    if tag == tags.HARDWARE_TRAP and rank < 5:
         trap = _text(buffer, at, end, out)  # the group, and then the trap itself
         if trap >= 0:
             _text(buffer, trap, end, out)
-            return 4
-    elif tag == tags.LINUX_REASON and rank < 3:
+            return 5
+    elif tag == tags.LINUX_REASON and rank < 4:
+        held = out.copy()
         if _text(buffer, at, end, out) >= 0:
-            return 3
-    elif tag == tags.ACL and rank < 2:
+            if not _says_nothing(out):
+                return 4
+            if not rank:
+                return 1
+            out[:] = held
+    elif tag == tags.ACL and rank < 3:
         if end - at >= 4 and _text(buffer, at + 4, end, out) >= 0:
-            return 2
-    elif tag == tags.FUNCTION and rank < 1 and _text(buffer, at, end, out) >= 0:
-        return 1
+            return 3
+    elif tag == tags.FUNCTION and rank < 2 and _text(buffer, at, end, out) >= 0:
+        return 2
     return rank
 
 
