@@ -95,23 +95,6 @@ def _first(header_protocol: int) -> int:
 
 
 @njit(cache=True)
-def _enclose(row: int, out: HeaderColumns, outermost: bool) -> None:
-    """What was read of a packet is of the tunnel, not of what it carries."""
-    if outermost:
-        out.outer_src_hi[row] = out.src_hi[row]
-        out.outer_src_lo[row] = out.src_lo[row]
-        out.outer_dst_hi[row] = out.dst_hi[row]
-        out.outer_dst_lo[row] = out.dst_lo[row]
-    out.src_hi[row] = out.src_lo[row] = out.dst_hi[row] = out.dst_lo[row] = 0
-    out.protocol[row] = out.ttl[row] = out.dscp[row] = 0
-    out.src_port[row] = out.dst_port[row] = 0
-    out.transport[row] = Transport.OTHER
-    out.payload_bytes[row] = 0
-    if out.ecn[row] != 3:
-        out.ecn[row] = 0
-
-
-@njit(cache=True)
 def _parse(
     buffer: U8,
     start: I64,
@@ -286,7 +269,26 @@ def _parse(
                 )
             if kind == OTHER:
                 break
-            _enclose(row, out, networks == 0)
+            # What was read so far is of the tunnel, not of what it carries. (Written out: to hand
+            # all columns to a function costs more than all else that is done here.)
+            if networks == 0:
+                out.outer_src_hi[row] = out.src_hi[row]
+                out.outer_src_lo[row] = out.src_lo[row]
+                out.outer_dst_hi[row] = out.dst_hi[row]
+                out.outer_dst_lo[row] = out.dst_lo[row]
+            out.src_hi[row] = 0
+            out.src_lo[row] = 0
+            out.dst_hi[row] = 0
+            out.dst_lo[row] = 0
+            out.protocol[row] = 0
+            out.ttl[row] = 0
+            out.dscp[row] = 0
+            if out.ecn[row] != 3:
+                out.ecn[row] = 0
+            out.src_port[row] = 0
+            out.dst_port[row] = 0
+            out.transport[row] = Transport.OTHER
+            out.payload_bytes[row] = 0
             networks += 1
             opened += 1
             if not out.encapsulation[row]:
