@@ -6,6 +6,7 @@ and shares no code with `collector` but the names of states.
 
 from __future__ import annotations
 
+import math
 import struct
 from typing import Any
 
@@ -330,7 +331,8 @@ def _of_host(tag: int, record: bytes) -> Row | None:
         return dict(zip(names, struct.unpack(">3i2Q", record[:28]), strict=True))
     if tag == 2003 and len(record) >= 68:
         load, cpus, uptime_s = struct.unpack(">f16xI4xI", record[:32])
-        return {"load_1m": load, "cpus": cpus, "uptime_s": uptime_s}
+        known = 0 <= load < math.inf
+        return {"load_1m": load if known else 0.0, "cpus": cpus, "uptime_s": uptime_s}
     if tag == 2004 and len(record) >= 72:
         memory_bytes, free_bytes = struct.unpack(">2Q", record[:16])
         return {"memory_bytes": memory_bytes, "free_bytes": free_bytes}

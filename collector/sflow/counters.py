@@ -20,6 +20,7 @@ _GENERIC_BYTES: Final = 88
 _ETHERNET_BYTES: Final = 52
 _LAG_BYTES: Final = 52  # its two MAC addresses packed; 56 where each is padded to eight bytes
 _PROCESSOR_BYTES: Final = 28
+_INFINITY: Final = 0x7F80_0000  # as bits of a float
 _HOST_CPU_BYTES: Final = 68
 _HOST_MEMORY_BYTES: Final = 72
 
@@ -145,7 +146,8 @@ def _read_host(buffer: U8, tag: int, at: int, end: int, row: int, out: _Host) ->
         out.free_bytes[row] = u64(buffer, at + 20)
         return True
     if tag == tags.HOST_CPU and end - at >= _HOST_CPU_BYTES:
-        out.load_1m[row] = u32(buffer, at)
+        if u32(buffer, at) < _INFINITY:  # bits of negative numbers and of no number are above
+            out.load_1m[row] = u32(buffer, at)
         out.cpus[row] = u32(buffer, at + 20)
         out.uptime_s[row] = u32(buffer, at + 28)
         return True

@@ -266,7 +266,7 @@ def forged(random: np.random.Generator, count: int) -> list[bytes]:
 
 def test_what_is_remembered_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("collector.exporters.MOST_EXPORTERS", 256)
-    monkeypatch.setattr("collector.exporters.MOST_SOURCES", 512)
+    monkeypatch.setattr("collector.sources.MOST_SOURCES", 512)
     random, reader = np.random.default_rng(3), Reader()
     held_bytes = []
     tracemalloc.start()
