@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from tests.testbed import shapes
+from tests.testbed import disturbances, shapes
+from tests.testbed.disturbances import Play
 from tests.testbed.shapes import Drawn
 
 
@@ -33,8 +34,8 @@ class Program:
     over: Literal["mpi", "gloo"]
     words: str
     turns: int = 40
-    compute_ms: int = 250
-    floats: int = 1 << 20
+    compute_ms: int = 300
+    floats: int = 1 << 18
     forced: Mapping[str, int] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
     ends: bool = True
@@ -51,6 +52,8 @@ class Case:
     programs : each on hosts of its own.
     sampling : the switch takes one packet in so many.
     bulk : whether a plain bulk transfer runs as well, for as long as nothing else does.
+    live : whether a service listens, too.
+    disturb : what goes wrong; for a case of one program over OpenMPI.
     mtu : of every link.
     hosts : on the switch.
     """
@@ -59,6 +62,8 @@ class Case:
     programs: tuple[Program, ...]
     sampling: int = 10
     bulk: bool = False
+    live: bool = False
+    disturb: Callable[[Play], None] | None = None
     mtu: int = 9000
     hosts: int = 8
 
@@ -72,8 +77,10 @@ def _mpi(words: str, *drawn: Drawn, ends: bool = True, **forced: int) -> Program
     return Program(drawn, "mpi", words, forced=forced, ends=ends)
 
 
+RING = _mpi("allreduce", shapes.ring(ALL), allreduce_algorithm=4)
+
 CASES = (
-    Case("mpi-ring", (_mpi("allreduce", shapes.ring(ALL), allreduce_algorithm=4),)),
+    Case("mpi-ring", (RING,)),
     Case(
         "mpi-segmented-ring",
         (
@@ -251,5 +258,22 @@ CASES = (
     Case("iperf", (), bulk=True, sampling=200),
     Case("halo", (_mpi("halo"),)),
     Case("parameter-server", (_mpi("server"),)),
+    *(
+        Case(
+            name,
+            (replace(RING, turns=turns),),
+            live=True,
+            disturb=disturb,
+        )
+        for name, turns, disturb in (
+            ("undisturbed", 60, None),
+            ("shaped-port", 60, disturbances.shaped_port),
+            ("stopped-rank", 60, disturbances.stopped_rank),
+            ("hung-rank", 60, disturbances.hung_rank),
+            ("restarted-job", 40, disturbances.restarted_job),
+            ("restarted-exporter", 60, disturbances.restarted_exporter),
+            ("coarser-sampling", 60, disturbances.coarser_sampling),
+        )
+    ),
 )
 BY_NAME = {case.name: case for case in CASES}

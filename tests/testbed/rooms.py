@@ -19,6 +19,11 @@ from tests.testbed.shell import CommandFailed, run
 
 OUTSIDE = "RINGSCOPE_TESTBED_OUTSIDE"  # a file descriptor of the network that the room is in
 RECEIVE_BUFFER_BYTES = 16 << 20
+# Whoever dies first takes with it what it started: this process, then `unshare`, then process 1.
+ROOM = (
+    *("setpriv", "--pdeathsig", "KILL"),
+    *("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"),
+)
 PROJECT = Path(__file__).resolve().parents[2]
 
 
@@ -31,8 +36,7 @@ def inside(arguments: Sequence[str], *, seconds: float) -> None:
         It did not end well, or not within `seconds`.
     """
     Path("/run/netns").mkdir(exist_ok=True)
-    room = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    words = [*room, sys.executable, "-m", "tests.testbed", *arguments]
+    words = [*ROOM, sys.executable, "-m", "tests.testbed", *arguments]
     outside = os.open("/proc/self/ns/net", os.O_RDONLY)
     try:
         done = subprocess.run(

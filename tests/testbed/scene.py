@@ -2,7 +2,8 @@
 
 The folder has the form of any labelled capture: `capture.pcap` with the switch's datagrams,
 `inventory.toml`, `truth.json`, and `matrix.json` with the switch's own count of frame bytes by
-"source>destination".
+"source>destination". `events.json` says what was done to the program meanwhile, and `live.json` all
+that a service concluded which listened to the same switch.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from socket import AF_INET, SOCK_DGRAM, socket
 
-from tests.testbed import clocks, gloo, hosts, mpi, rooms, truth
+from tests.testbed import clocks, gloo, hosts, live, mpi, rooms, truth
 from tests.testbed.cases import Case, Program
+from tests.testbed.clocks import Clocks
+from tests.testbed.disturbances import Play
 from tests.testbed.hosts import Host
 from tests.testbed.shell import CommandFailed, running
 from tests.testbed.switch import Switch, await_file, switch
@@ -25,6 +29,7 @@ COLLECTOR = "127.0.0.1:6343"
 MEETING_PORT = 29500
 LAST_FLUSH_S = 1.5  # the switch holds samples for up to a second
 SETTLE_S = 0.5
+CONCLUDING_S = 6.0  # the service waits for late samples, then looks twice a second
 PROGRAM_S = 240.0
 BULK_S = 12
 
@@ -32,25 +37,49 @@ BULK_S = 12
 def play(case: Case, seed: int, folder: Path) -> None:
     """Run a case in this room, with ranks placed by `seed`."""
     all_hosts = [Host(i) for i in range(case.hosts)]
-    names = {host.name: host.address for host in all_hosts}
-    rooms.furnish(folder / "hosts", names)
-    placed = placements(case, seed)
-    with built(folder, all_hosts, case.mtu) as made, captured(folder):
-        made.sample(case.sampling, [COLLECTOR])
+    rooms.furnish(folder / "hosts", {host.name: host.address for host in all_hosts})
+    jobs = named(case, placements(case, seed), folder)
+    targets = [COLLECTOR, live.COLLECTOR] if case.live else [COLLECTOR]
+    with built(folder, all_hosts, case.mtu) as switch, ExitStack() as stack:
+        inventory = folder / "inventory.toml"
+        inventory.write_text(truth.inventory(all_hosts, switch.interface_numbers()))
+        if case.live:
+            stack.enter_context(live.served(folder, inventory))
+        stack.enter_context(captured(folder))
+        switch.sample(case.sampling, targets)
         began = time.time_ns()
-        run_programs(case, placed, folder)
+        events = perform(case, jobs, switch, targets)
         time.sleep(LAST_FLUSH_S)
         ended = time.time_ns()
-        matrix = made.matrix()
-        (folder / "inventory.toml").write_text(truth.inventory(all_hosts, made.interface_numbers()))
-    jobs = [
-        truth.job(name, program, on, clocks.read(folder / name, program.ranks))
-        for name, program, on in named(case, placed)
-        if program.drawn
+        _keep(folder / "matrix.json", switch.matrix())
+        if case.live:
+            time.sleep(CONCLUDING_S)
+            _keep(folder / "live.json", live.concluded())
+    documents = [
+        truth.job(job.folder.name, job.program, job.placed, job.clocks())
+        for job in jobs
+        if job.program.drawn
     ]
-    document = truth.window(began, ended, jobs)
-    (folder / "truth.json").write_text(json.dumps(document, indent=1))
-    (folder / "matrix.json").write_text(json.dumps(matrix, indent=1))
+    _keep(folder / "truth.json", truth.window(began, ended, documents))
+    _keep(folder / "events.json", [{"time_ns": at, "event": event} for at, event in events])
+
+
+def _keep(path: Path, document: object) -> None:
+    path.write_text(json.dumps(document, indent=1))
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A program, the host of each of its ranks, and a folder with one more per run."""
+
+    program: Program
+    placed: tuple[Host, ...]
+    folder: Path
+
+    def clocks(self) -> list[Clocks]:
+        """Of each run, the first one first."""
+        runs = sorted(self.folder.glob("run-*"))
+        return [clocks.read(run, self.program.ranks) for run in runs]
 
 
 def placements(case: Case, seed: int) -> list[tuple[Host, ...]]:
@@ -64,12 +93,10 @@ def placements(case: Case, seed: int) -> list[tuple[Host, ...]]:
     return out
 
 
-def named(
-    case: Case, placed: Sequence[tuple[Host, ...]]
-) -> list[tuple[str, Program, tuple[Host, ...]]]:
-    """The programs of a case with a name each, and where they run."""
+def named(case: Case, placed: Sequence[tuple[Host, ...]], folder: Path) -> list[Job]:
+    """The programs of a case, each with a folder of its own."""
     pairs = enumerate(zip(case.programs, placed, strict=True))
-    return [(f"{case.name}-{i}", program, on) for i, (program, on) in pairs]
+    return [Job(program, on, folder / f"{case.name}-{i}") for i, (program, on) in pairs]
 
 
 @contextmanager
@@ -98,32 +125,67 @@ def captured(folder: Path) -> Iterator[Path]:
         yield pcap
 
 
-def run_programs(case: Case, placed: Sequence[tuple[Host, ...]], folder: Path) -> None:
-    """All programs of a case at once, to their end."""
+def perform(
+    case: Case, jobs: Sequence[Job], switch: Switch, targets: Sequence[str]
+) -> list[tuple[int, str]]:
+    """All programs of a case at once, to their end, and what disturbed them."""
+    events: list[tuple[int, str]] = []
     with ExitStack() as stack:
-        waiting = []
-        for name, program, on in named(case, placed):
-            (folder / name).mkdir()
-            for i, words in enumerate(commands(program, on, folder / name)):
-                log = folder / name / f"log-{i}"
-                waiting.append((stack.enter_context(running(words, log)), log))
+        started = [start(job, 0, stack) for job in jobs]
         if case.bulk:
-            bulk(stack, folder)
-        for process, log in waiting:
-            ended_well(process, log)
+            bulk(stack, switch.folder)
+        if case.disturb is None:
+            for run in started:
+                run.end_well()
+            return events
+        # What is disturbed is one program, and a killed run is no failure of the testbed.
+        (job,), runs = jobs, started
+        under_way = Play(
+            switch=switch,
+            placed=job.placed,
+            folder=job.folder,
+            start=lambda number: runs.append(start(job, number, stack)),
+            sampling=case.sampling,
+            targets=targets,
+        )
+        case.disturb(under_way)
+        runs[-1].end()
+        return under_way.events
 
 
-def ended_well(process: subprocess.Popen[bytes], log: Path) -> None:
-    """Wait for a program.
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Processes of a program that was started, each with what it says."""
 
-    Raises
-    ------
-    tests.testbed.shell.CommandFailed
-        With the end of what it said.
-    """
-    if process.wait(PROGRAM_S):
-        said = log.read_text(errors="replace")[-2000:]
-        raise CommandFailed(f"{log}: {process.returncode}\n{said}")
+    processes: tuple[tuple[subprocess.Popen[bytes], Path], ...]
+
+    def end(self) -> list[int]:
+        """Exit codes, once all have ended."""
+        return [process.wait(PROGRAM_S) for process, _ in self.processes]
+
+    def end_well(self) -> None:
+        """Wait until all have ended.
+
+        Raises
+        ------
+        tests.testbed.shell.CommandFailed
+            With the end of what the failed one said.
+        """
+        for code, (_, log) in zip(self.end(), self.processes, strict=True):
+            if code:
+                said = log.read_text(errors="replace")[-2000:]
+                raise CommandFailed(f"{log}: {code}\n{said}")
+
+
+def start(job: Job, number: int, stack: ExitStack) -> Run:
+    """Start a program as run `number`; it is stopped with `stack` at the latest."""
+    folder = job.folder / f"run-{number}"
+    folder.mkdir(parents=True)
+    processes = []
+    for i, words in enumerate(commands(job.program, job.placed, folder)):
+        log = folder / f"log-{i}"
+        processes.append((stack.enter_context(running(words, log)), log))
+    return Run(tuple(processes))
 
 
 def commands(program: Program, placed: Sequence[Host], folder: Path) -> list[list[str]]:
@@ -145,4 +207,4 @@ def bulk(stack: ExitStack, folder: Path) -> None:
     time.sleep(SETTLE_S)
     client = ["iperf3", "-c", serving.address, "-t", str(BULK_S), "-P", "2", "-b", "300M"]
     log = folder / "iperf-client.log"
-    ended_well(stack.enter_context(running(asking.command(client), log)), log)
+    Run(((stack.enter_context(running(asking.command(client), log)), log),)).end_well()

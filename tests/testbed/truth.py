@@ -25,12 +25,15 @@ def window(began_ns: int, ended_ns: int, jobs: Sequence[Document]) -> Document:
     return {"schema_version": 1, "window": span, "jobs": list(jobs)}
 
 
-def job(name: str, program: Program, placed: Sequence[Host], timed: Clocks) -> Document:
-    """The truth of one program, its ranks on the hosts `placed`."""
-    cuts = clocks.ends_ns(timed) if program.ends else clocks.starts_ns(timed)
+def job(name: str, program: Program, placed: Sequence[Host], runs: Sequence[Clocks]) -> Document:
+    """The truth of one program, its ranks on the hosts `placed`, over all its runs."""
+    spans = []
+    for timed in runs:
+        cuts = clocks.ends_ns(timed) if program.ends else clocks.starts_ns(timed)
+        spans += list(pairwise(cuts.tolist()))
     iterations = [
-        {"index": i, "start": rfc3339(int(start)), "end": rfc3339(int(end))}
-        for i, (start, end) in enumerate(pairwise(cuts))
+        {"index": i, "start": rfc3339(start), "end": rfc3339(end)}
+        for i, (start, end) in enumerate(spans)
     ]
     return {
         "id": name,
@@ -40,7 +43,7 @@ def job(name: str, program: Program, placed: Sequence[Host], timed: Clocks) -> D
         "groups": [
             _group(f"{drawn.kind}-{i}", drawn, placed) for i, drawn in enumerate(program.drawn)
         ],
-        "period_s": float(np.median(np.diff(cuts))) / 1e9,
+        "period_s": float(np.median([end - start for start, end in spans])) / 1e9,
         "iterations": iterations,
     }
 
