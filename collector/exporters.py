@@ -163,6 +163,10 @@ class ExporterTable:
             (batch.src_hi[rows], batch.src_lo[rows]),
         )
         for new, old in joined:
+            self._changed[new] = True
+            self._datagrams.grow(len(self))
+            self._datagrams.adopt(np.array([old]), np.array([new]))
+            self._sources.adopt(old, new)
             self._happenings.moved(new, old, self._moves.since_ns(new))
         return rows, number
 

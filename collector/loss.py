@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from collector.columns import joined
 from collector.schema import I64, U8, U32, U64
 
 # How far behind the newest a message can be and still be told from a duplicate: one machine word.
@@ -48,7 +49,7 @@ class _State(NamedTuple):
     received: I64
     former_ms: I64  # uptime and newest number before the last restart
     former_newest: I64
-    since: I64  # messages since then; -1 = there was none
+    began_ms: I64  # uptime of the first message after it; -1 = there was none
 
 
 @njit(cache=True)
@@ -80,9 +81,9 @@ def _follow(
         before_ms = int(state.uptime_ms[s])
         fresh = not state.started[s]
         restart = not fresh and _restarted(before_ms, now_ms)
-        if 0 <= state.since[s] < WINDOW and (
-            abs(now_ms - state.former_ms[s]) <= _RESTART_MS < now_ms - before_ms
-        ):
+        began_ms = state.began_ms[s]
+        young = 0 <= began_ms <= before_ms <= began_ms + _RESTART_MS
+        if young and abs(now_ms - state.former_ms[s]) <= _RESTART_MS < now_ms - before_ms:
             # Sent before the restart, and overtaken by what came after it.
             if width and digests[s, number % width] == digest[row]:
                 order[row] = Order.DUPLICATE
@@ -97,7 +98,7 @@ def _follow(
             if restart:
                 state.former_ms[s] = before_ms
                 state.former_newest[s] = state.newest[s]
-                state.since[s] = 0
+                state.began_ms[s] = now_ms
             state.started[s] = 1
             state.newest[s] = number
             state.span[s] = 0
@@ -133,8 +134,6 @@ def _follow(
             if -ahead > state.span[s]:
                 state.expected[s] += -ahead - state.span[s]
                 state.span[s] = -ahead
-        if state.since[s] >= 0:
-            state.since[s] += 1
         if width:
             digests[s, number % width] = digest[row]
         if order[row] != Order.LATE:
@@ -168,7 +167,7 @@ class Streams:
             received=np.zeros(count, np.int64),
             former_ms=np.zeros(count, np.int64),
             former_newest=np.zeros(count, np.int64),
-            since=np.full(count, -1, np.int64),
+            began_ms=np.full(count, -1, np.int64),
         )
 
     def follow(self, streams: int, stream: I64, sequence: U32, uptime_ms: U32, digest: U64) -> U8:
@@ -190,19 +189,36 @@ class Streams:
         uint8, shape (n,)
             `Order` of each message.
         """
-        missing = streams - len(self._state.started)
-        if missing > 0:
-            room = max(missing, len(self._state.started))
-            more = self._rows(room)
-            self._state = _State(
-                *(np.concatenate((getattr(self._state, f), getattr(more, f))) for f in more._fields)
-            )
-            self._digests = np.concatenate(
-                (self._digests, np.zeros((room, self._width), np.uint64))
-            )
+        self.grow(streams)
         order = np.zeros(len(stream), np.uint8)
         _follow(stream, sequence, uptime_ms, digest, self._state, self._digests, order)
         return order
+
+    def grow(self, streams: int) -> None:
+        """Make room for so many streams."""
+        missing = streams - len(self._state.started)
+        if missing > 0:
+            room = max(missing, len(self._state.started))
+            self._state = joined((self._state, self._rows(room)))
+            self._digests = np.concatenate(
+                (self._digests, np.zeros((room, self._width), np.uint64))
+            )
+
+    def adopt(self, stream: I64, other: I64) -> None:
+        """Let streams go on where others stand, and take over what these lost.
+
+        Parameters
+        ----------
+        stream, other : int64, shape (n,)
+            Each has room.
+        """
+        for name, column in self._state._asdict().items():
+            if name in ("expected", "received"):
+                column[stream] += column[other]
+                column[other] = 0
+            else:
+                column[stream] = column[other]
+        self._digests[stream] = self._digests[other]
 
     def lost(self, streams: int) -> I64:
         """Messages that never came, by stream; int64, shape (streams,)."""

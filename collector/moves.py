@@ -20,6 +20,7 @@ _KNOWN_DATAGRAMS: Final = 8  # of the old address, before it can have an heir
 _HEARD_DATAGRAMS: Final = 5  # of the new one, until it is believed
 _SILENT_NS: Final = 5_000_000_000  # and for so long nothing comes from the old one
 _TOGETHER_NS: Final = 1_000_000_000  # apart from both: they were two after all
+_MOST_JOINS: Final = 1 << 10  # forged agents could move for ever
 _NEXT: Final = 64  # numbers that may be lost in between
 _UPTIME_MS: Final = 1_500  # some agents tell it in whole seconds
 
@@ -103,7 +104,7 @@ def _follow(
             state.arrival_ns[a] = arrival_ns[row]
             state.sequence[a] = state.sequence[e]
             state.uptime_ms[a] = state.uptime_ms[e]
-        elif state.was[e] >= 0:
+        elif state.was[e] >= 0 and joins < len(joined):
             was = state.was[e]
             silent = arrival_ns[row] - state.since_ns[e] >= _SILENT_NS
             if state.heir[was] == e and silent and state.datagrams[e] >= _HEARD_DATAGRAMS:
@@ -130,6 +131,7 @@ class Moves:
 
     def __init__(self) -> None:
         self._state = _rows(0, 0)
+        self._joins = 0
 
     def follow(
         self,
@@ -162,18 +164,17 @@ class Moves:
         """
         self._grow(exporters)
         self._state.sub_agent[number] = sub_agent
-        fresh = self._state.datagrams[:exporters] == 0
-        joined = np.empty(exporters, np.int64)
+        joined = np.empty(_MOST_JOINS - self._joins, np.int64)
         out = number.copy()
         joins = _follow(
             *(out, arrival_ns, sequence, uptime_ms, *sender, exporters),
             self._state,
             joined,
         )
+        self._joins += joins
         pairs = [(int(new), int(self._state.same[new])) for new in joined[:joins]]
         for new, old in pairs:
-            if fresh[new]:  # nothing of it was counted yet
-                out[number == new] = old
+            out[number == new] = old  # nothing of this batch was counted yet
         return out, pairs
 
     def heard_ns(self, exporters: int) -> I64:

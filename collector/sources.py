@@ -248,6 +248,19 @@ class Sources:
         )
         return Events(rate_before, stopped, silent_since_ns)
 
+    def adopt(self, exporter: int, other: int) -> None:
+        """Let an exporter's sources go on where those of another, which it was, stand."""
+        there = np.flatnonzero(self._keys.keys[:, 0] == other)
+        owner = np.full(len(there), exporter, np.int64)
+        here = self._number(owner, np.ascontiguousarray(self._keys.keys[there, 1]))
+        there, here = there[here < MOST_SOURCES], here[here < MOST_SOURCES]
+        self._grow(max(exporter, other) + 1)
+        self._numbers.grow(len(self._keys))
+        self._numbers.adopt(here, there)
+        for column in self._sources:
+            column[here] = column[there]
+        self._sources.epoch[here] = -1  # epochs are the exporter's own
+
     def lost(self, exporters: int) -> I64:
         """Samples lost by their own numbers, by exporter; int64, shape (exporters,)."""
         lost = self._numbers.lost(len(self._keys))

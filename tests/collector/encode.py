@@ -97,20 +97,22 @@ def flow_sample(
     sequence: int = 1,
     source: tuple[int, int] = (0, 3),
     rate: int = 1000,
+    pool: int | None = None,
     dropped: int = 0,
     entered: tuple[int, int] = (0, 3),
     left: tuple[int, int] = (0, 0),
     expanded: bool = True,
 ) -> bytes:
     """Sample 0:3 or 0:1; interfaces and source are pairs (format or class, value)."""
+    chosen_from = (sequence * rate if pool is None else pool) & 0xFFFF_FFFF
     if expanded:
-        ports = (*source, rate, sequence * rate, dropped, *entered, *left)
+        ports = (*source, rate, chosen_from, dropped, *entered, *left)
         fields = struct.pack(">11I", sequence, *ports, len(records))
     else:
         packed = (kind << 30 | value for kind, value in (entered, left))
         source_id = source[0] << 24 | source[1]
         fields = struct.pack(
-            ">8I", sequence, source_id, rate, sequence * rate, dropped, *packed, len(records)
+            ">8I", sequence, source_id, rate, chosen_from, dropped, *packed, len(records)
         )
     return record(3 if expanded else 1, fields + b"".join(records))
 

@@ -32,6 +32,8 @@ def hear(came: Sequence[Came], batches: int = 1) -> Telemetry:
     ingest, faults = Ingest(), Faults()
     flows = []
     for part in np.array_split(np.arange(len(came)), batches):
+        if not len(part):
+            continue
         heard = [came[n] for n in part.tolist()]
         batch = replace(
             batch_of([c.data for c in heard]),

@@ -164,9 +164,9 @@ def test_skew_is_told_when_it_is_sure() -> None:
     assert agent.clocks.corrections(1).tolist() == [0]
 
 
-def test_without_stamps_times_are_of_arrival() -> None:
+def test_without_stamps_times_are_of_arrival(monkeypatch: pytest.MonkeyPatch) -> None:
     agent = Agent()
-    agent.stamp = lambda _: 0  # type: ignore[method-assign]
+    monkeypatch.setattr(agent, "stamp", lambda _: 0)
     times = agent.send(*every_100_ms(1, 20))
     assert set(times.basis.tolist()) == {TimeBasis.ARRIVAL}
     assert (times.time_ns - times.time_min_ns).max() == FLUSH_NS
