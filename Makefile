@@ -1,4 +1,4 @@
-# make demo | test | check | fuzz: each makes .venv by itself.
+# make demo | test | check | fuzz | testbed: each makes .venv by itself.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 SEED ?= 1
 SCENARIO ?= demo_fabric
@@ -9,15 +9,16 @@ ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ringscope-ready
+TORCH := $(VENV)/testbed/.ready
 export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/numba-cache
 
-.PHONY: demo test check fuzz format lock clean
+.PHONY: demo test check fuzz testbed testbed-short format lock clean
 
 demo: $(STAMP)
 	$(BIN)/python -m bench.demo $(SCENARIO) --seed $(SEED) --level $(LEVEL) $(ARGS)
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -q -n auto
+	$(BIN)/python -m pytest -q -n auto --ignore tests/testbed
 
 check: $(STAMP)
 	$(BIN)/ruff check
@@ -30,6 +31,13 @@ fuzz: $(STAMP)
 	test -d $(VENV)/atheris || $(BIN)/python -m pip install -q --target $(VENV)/atheris atheris==3.0.0
 	NUMBA_DISABLE_JIT=1 PYTHONPATH=$(VENV)/atheris $(BIN)/python -m tests.fuzz out/fuzz \
 	  -max_total_time=$(FUZZ_SECONDS) $(ARGS)
+
+# Real programs over a real switch, see CONTRIBUTING.md; alone on the machine, since ranks share it.
+testbed: $(STAMP) $(TORCH)
+	$(BIN)/python bench/testbed.py $(ARGS)
+
+testbed-short: $(STAMP) $(TORCH)
+	$(BIN)/python -m pytest -q tests/testbed
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix
@@ -55,4 +63,10 @@ $(STAMP): pyproject.toml constraints.txt
 	  { echo "Python's venv module is missing: apt-get install python3-venv" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+# Only programs of the testbed need torch. The local version says CPU: any other build is some GB.
+$(TORCH): $(STAMP)
+	test -x $(VENV)/testbed/bin/python || $(PYTHON) -m venv $(VENV)/testbed
+	$(VENV)/testbed/bin/python -m pip install -q --disable-pip-version-check torch==2.13.0+cpu numpy
 	touch $@

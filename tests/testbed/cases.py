@@ -204,6 +204,8 @@ CASES = (
                 ),
                 "gloo",
                 "dp_pp",
+                compute_ms=50,
+                compute_ms=50,
                 sizes={"dp": 4, "pp": 2},
             ),
         ),

@@ -24,6 +24,7 @@ WIDTH = 1024
 TENSOR_PARALLEL = 2
 STAGES = 2  # of a pipeline beside data parallelism
 MICRO_BATCHES = 8
+FORWARD_S, BACKWARD_S = 0.012, 0.024  # of one micro-batch in one stage
 SAMPLE_ROWS = 256  # of an activation between stages
 TENSOR_FLOATS = 1 << 18  # of an activation that tensor parallelism reduces
 LAYERS = 4
@@ -86,7 +87,7 @@ def pipeline(ranks: list[int]) -> Turn:
             if before is not None:
                 dist.recv(given, before)
             given.requires_grad_()
-            time.sleep(0.005)
+            time.sleep(FORWARD_S)
             made = layer(given[:1]).expand(SAMPLE_ROWS, WIDTH)
             held.append((given, made))
             send(made, after)
@@ -97,7 +98,7 @@ def pipeline(ranks: list[int]) -> Turn:
             if after is not None:
                 dist.recv(gradient, after)
             made.backward(gradient)
-            time.sleep(0.005)
+            time.sleep(BACKWARD_S)
             assert given.grad is not None
             send(given.grad, before)
 
