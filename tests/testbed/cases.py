@@ -205,7 +205,6 @@ CASES = (
                 "gloo",
                 "dp_pp",
                 compute_ms=50,
-                compute_ms=50,
                 sizes={"dp": 4, "pp": 2},
             ),
         ),
