@@ -117,6 +117,60 @@ def flow_sample(
     return record(3 if expanded else 1, fields + b"".join(records))
 
 
+def text(value: bytes) -> bytes:
+    """An XDR string (RFC 4506, 4.11)."""
+    return struct.pack(">I", len(value)) + value + b"\0" * (-len(value) % 4)
+
+
+def sampled_ethernet(kind: int, frame_bytes: int) -> bytes:
+    """Record 0:2: each address is padded to eight bytes."""
+    return record(2, struct.pack(">I6s2x6s2xI", frame_bytes, MACS[6:], MACS[:6], kind))
+
+
+def sampled_ipv4(
+    protocol: int,
+    ports: tuple[int, int],
+    length: int,
+    *,
+    src: str = "10.0.0.1",
+    dst: str = "10.0.0.2",
+    flags: int = 0,
+    tos: int = 0,
+) -> bytes:
+    """Record 0:3."""
+    ends = ip_address(src).packed + ip_address(dst).packed
+    return record(
+        3, struct.pack(">II", length, protocol) + ends + struct.pack(">4I", *ports, flags, tos)
+    )
+
+
+def sampled_ipv6(protocol: int, ports: tuple[int, int], length: int, *, priority: int = 0) -> bytes:
+    """Record 0:4."""
+    ends = IPv6Address("2001:db8::1").packed + IPv6Address("2001:db8::2").packed
+    return record(
+        4, struct.pack(">II", length, protocol) + ends + struct.pack(">4I", *ports, 0, priority)
+    )
+
+
+def switch(src_vlan: int, dst_vlan: int) -> bytes:
+    """Record 0:1001."""
+    return record(1001, struct.pack(">4I", src_vlan, 0, dst_vlan, 0))
+
+
+def discard(
+    *records: bytes,
+    sequence: int = 1,
+    source: tuple[int, int] = (0, 3),
+    drops: int = 0,
+    entered: int = 3,
+    left: int = 0,
+    reason: int = 258,
+) -> bytes:
+    """Sample 0:5; its interfaces are plain numbers."""
+    fields = (sequence, *source, drops, entered, left, reason, len(records))
+    return record(5, struct.pack(">8I", *fields) + b"".join(records))
+
+
 GENERIC_COUNTERS = struct.Struct(">2IQ2IQ6IQ6I")
 
 

@@ -132,7 +132,7 @@ def counter_records() -> list[bytes]:
 
 def _discard(*held: bytes) -> bytes:
     """Sample 0:5: a notice of dropped packets."""
-    return e.record(5, struct.pack(">9I", 4, 0, 3, 17, 3, 5, 258, 0, len(held)) + b"".join(held))
+    return e.record(5, struct.pack(">8I", 4, 0, 3, 17, 3, 5, 258, len(held)) + b"".join(held))
 
 
 def datagrams() -> list[bytes]:
