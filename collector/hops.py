@@ -4,24 +4,21 @@ A connection numbers its packets, so of two samples of it the one with the highe
 later, whichever exporters took them. What their timestamps say bounds the offset between the two
 clocks, from above or from below by which was first; the same packet at both bounds it from both
 sides. Retransmissions give wrong bounds, so that offset is taken which most bounds allow
-(Marzullo's algorithm; Marzullo, Owicki 1983). The offsets over pairs of exporters are made one
-scale by weighted least squares over their graph; where it stands is set by the median exporter, as
-no delay tells.
+(Marzullo's algorithm; Marzullo, Owicki 1983). `collector.scale` makes one scale of the
+offsets over pairs of exporters.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
-from collector.columns import joined, taken
+from collector.columns import taken
 from collector.keys import KeyTable
+from collector.scale import Scale, one_scale
 from collector.schema import (
     I32,
     I64,
@@ -44,7 +41,6 @@ _MOST_PER_S: Final = 1 << 15  # rows a second that are looked at: of some connec
 MOST_PAIRS: Final = 1 << 12
 _KEPT: Final = 256  # newest bounds of a pair, on either side
 LEAST: Final = 3  # on either side, or they say nothing
-_MOST_JOINED: Final = 1 << 10  # exporters in one scale: the inverse is dense
 _FLOOR_NS: Final = 1_000.0  # what a packet takes from one switch to the next is not known better
 # Exporters are set right where they are off by more than iteration ends can be placed by, and only
 # where that is sure.
@@ -53,29 +49,6 @@ _SURE: Final = 4.0  # standard errors
 _NEWS: Final = 1024
 _ACK: Final = 0x11
 _CNP: Final = 0x81
-
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """Offsets against the median exporter; columns of shape (exporters,).
-
-    Attributes
-    ----------
-    offset_ns, error_ns : float64
-        Of each clock, with its standard error; NaN where nothing ties it to others.
-    samples : int64
-        Pairs of samples that say so.
-    """
-
-    offset_ns: NDArray[np.float64]
-    error_ns: NDArray[np.float64]
-    samples: I64
-
-    @classmethod
-    def unknown(cls, exporters: int) -> Scale:
-        """Nothing is known of any of them."""
-        nothing = np.full(exporters, np.nan)
-        return cls(nothing, nothing.copy(), np.zeros(exporters, np.int64))
 
 
 class _Rows(NamedTuple):
@@ -115,10 +88,19 @@ class _Samples(NamedTuple):
 
 
 @njit(cache=True)
-def _select(flows: _Samples, correction: I64, out: _Rows) -> int:
-    """Fill `out` with data of a connection that its exporter stamped; how many they are."""
-    found = 0
-    for row in range(len(flows.time_ns)):
+def _select(
+    flows: _Samples, start: int, correction: I64, out: _Rows, found: int
+) -> tuple[int, int]:
+    """Add data of connections that their exporters stamped to the `found` rows of `out`.
+
+    Returns
+    -------
+    int, int
+        Which row is next, and how many there are now; `out` may be full before all are added.
+    """
+    for row in range(start, len(flows.time_ns)):
+        if found == len(out.key):
+            return row, found
         if flows.time_basis[row] == TimeBasis.ARRIVAL:
             continue
         if flows.header_state[row] != HeaderState.COMPLETE:
@@ -143,7 +125,7 @@ def _select(flows: _Samples, correction: I64, out: _Rows) -> int:
         out.time_ns[found] = flows.time_ns[row] + (correction[e] if e < len(correction) else 0)
         out.exporter[found] = e
         found += 1
-    return found
+    return len(flows.time_ns), found
 
 
 @njit(cache=True)
@@ -216,9 +198,8 @@ class Hops:
     """Bounds the offsets between exporters' clocks, over any number of batches."""
 
     def __init__(self) -> None:
-        self._waiting: list[_Rows] = []
+        self._waiting = _rows(0)
         self._waiting_rows = self._looked_rows = 0
-        self._since_ns = 0
         self._pairs = KeyTable(MOST_PAIRS)
         self._kept = np.zeros((0, 2, _KEPT))  # lower and upper bounds
         self._seen: I64 = np.zeros((0, 2), np.int64)
@@ -234,27 +215,28 @@ class Hops:
         flows
             With times that `correction` was taken off.
         """
-        rows = _rows(len(flows))
-        found = _select(
-            _Samples(*(getattr(flows, name) for name in _Samples._fields)), self._correction, rows
-        )
-        if not found:
-            return
-        rows = taken(rows, slice(found))
-        if not self._waiting:
-            self._since_ns = int(rows.time_ns[0])
-        self._waiting.append(rows)
-        self._waiting_rows += found
-        late = abs(int(rows.time_ns[-1]) - self._since_ns) >= _SPAN_NS
-        if late or self._waiting_rows >= _MOST_ROWS:
-            self.look()
+        columns = _Samples(*(getattr(flows, name) for name in _Samples._fields))
+        row, before = 0, self._waiting_rows
+        while row < len(flows):
+            row, self._waiting_rows = _select(
+                columns, row, self._correction, self._waiting, self._waiting_rows
+            )
+            if row < len(flows):
+                if not len(self._waiting.key):  # nobody stamped anything so far
+                    self._waiting = _rows(_MOST_ROWS)
+                else:
+                    self.look()
+        if self._waiting_rows > before:
+            times = self._waiting.time_ns
+            if abs(int(times[self._waiting_rows - 1]) - int(times[0])) >= _SPAN_NS:
+                self.look()
 
     def look(self) -> None:
         """Look at the samples that wait, and forget them."""
-        if not self._waiting:
+        if not self._waiting_rows:
             return
-        rows = joined(self._waiting)
-        self._waiting, self._waiting_rows = [], 0
+        rows = taken(self._waiting, slice(self._waiting_rows))
+        self._waiting_rows = 0
         spans = np.percentile(rows.time_ns, (5, 95))  # one absurd clock must not stretch it
         per_s = 0.9 * len(rows.key) / max((spans[1] - spans[0]) / 1e9, 1e-3)
         if per_s > _MOST_PER_S:
@@ -299,7 +281,7 @@ class Hops:
             self._solved = self._total
             self._correct(exporters)
         if exporters > len(self._scale.offset_ns):
-            self._scale = _widened(self._scale, exporters)
+            self._scale = self._scale.widened(exporters)
         return self._scale
 
     def correction(self, exporters: int) -> I64:
@@ -318,29 +300,12 @@ class Hops:
         kept[strays] = np.where(near, 0.0, offset)[strays].astype(np.int64)
 
     def _solve(self, exporters: int, nearness: NDArray[np.float64]) -> Scale:
-        scale = Scale.unknown(exporters)
         usable = np.flatnonzero((self._seen >= LEAST).all(axis=1))
         if not len(usable):
-            return scale
+            return Scale.unknown(exporters)
         ends = self._pairs.keys[usable, :2].astype(np.int64)[:, ::-1]
         apart, error = self._offsets(usable)
-        for end in ends.T:
-            np.add.at(scale.samples, end, self._seen[usable].sum(axis=1))
-        graph = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), (exporters, exporters))
-        count, component = connected_components(graph, directed=False)
-        sizes = np.bincount(component, minlength=count)
-        for number in np.flatnonzero((sizes > 1) & (sizes <= _MOST_JOINED)):
-            members = np.flatnonzero(component == number)
-            own = component[ends[:, 0]] == number
-            offset, spread = _least_squares(
-                np.searchsorted(members, ends[own]), apart[own], error[own], len(members)
-            )
-            zero = np.median(offset)
-            if len(members) == 2:
-                zero = offset[np.argmin(nearness[members])]
-            scale.offset_ns[members] = offset - zero
-            scale.error_ns[members] = spread
-        return scale
+        return one_scale(exporters, ends, apart, error, self._seen[usable].sum(axis=1), nearness)
 
     def _offsets(self, pairs: I64) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Offset of each pair, and its standard error, ns."""
@@ -356,24 +321,6 @@ class Hops:
         return ranges.mean(axis=1), np.maximum(error, _FLOOR_NS)
 
 
-def _least_squares(
-    ends: I64, apart: NDArray[np.float64], error: NDArray[np.float64], size: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Offsets of mean zero that fit the differences best, and their standard errors."""
-    weight = error**-2
-    laplacian = np.zeros((size, size))
-    for a, b in ((0, 1), (1, 0)):
-        np.add.at(laplacian, (ends[:, a], ends[:, b]), -weight)
-        np.add.at(laplacian, (ends[:, a], ends[:, a]), weight)
-    right = np.zeros(size)
-    np.add.at(right, ends[:, 0], weight * apart)
-    np.add.at(right, ends[:, 1], -weight * apart)
-    # The pseudo-inverse of a connected graph's Laplacian: what is constant is not told.
-    level = np.full((size, size), weight.mean() / size)
-    inverse = np.linalg.inv(laplacian + level) - np.full((size, size), 1 / (weight.mean() * size))
-    return inverse @ right, np.sqrt(np.maximum(np.diag(inverse), 0.0))
-
-
 def _rows(count: int) -> _Rows:
     return _Rows(
         key=np.empty(count, np.uint64),
@@ -381,13 +328,4 @@ def _rows(count: int) -> _Rows:
         wide=np.empty(count, np.uint8),
         time_ns=np.empty(count, np.int64),
         exporter=np.empty(count, np.int64),
-    )
-
-
-def _widened(scale: Scale, exporters: int) -> Scale:
-    more = Scale.unknown(exporters - len(scale.offset_ns))
-    return Scale(
-        np.concatenate((scale.offset_ns, more.offset_ns)),
-        np.concatenate((scale.error_ns, more.error_ns)),
-        np.concatenate((scale.samples, more.samples)),
     )

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collector.clock import Clocks
-from collector.hops import Hops, Scale
+from collector.hops import Hops
 from collector.jitter import Jitter
+from collector.scale import Scale
 from collector.schema import I64, U32, U64, ClockHealth, FlowBatch, TimeBasis
 
 _95_PERCENT = 1.96  # standard errors

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector.hops import Hops, _least_squares, _most_allowed
+from collector.hops import Hops, _most_allowed
 from collector.schema import I64, FlowBatch, TimeBasis, Transport
 from tests.collector import encode as e
 
@@ -157,20 +157,3 @@ def test_most_bounds_allow_the_interval(lower: list[int], upper: list[int]) -> N
     best = max(allowing(offset) for offset in range(-50, 51))
     assert low <= high
     assert allowing(low) == allowing(high) == best
-
-
-@given(
-    true=st.lists(st.integers(-1000, 1000), min_size=2, max_size=8),
-    seed=st.integers(0, 1000),
-)
-def test_least_squares_gives_back_what_fits(true: list[int], seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    size = len(true)
-    chain = [(i, i + 1) for i in range(size - 1)]
-    more = [(int(a), int(b)) for a, b in rng.integers(0, size, (4, 2)) if a != b]
-    ends = np.array(chain + more, np.int64)
-    values = np.array(true, np.float64)
-    apart = values[ends[:, 0]] - values[ends[:, 1]]
-    offset, error = _least_squares(ends, apart, rng.uniform(1, 10, len(ends)), size)
-    assert np.allclose(offset, values - values.mean(), atol=1e-6)
-    assert (error > 0).all()

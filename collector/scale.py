@@ -1,0 +1,113 @@
+"""One scale of clocks: offsets of exporters from offsets between pairs of them.
+
+Source: weighted least squares over the graph of exporters; the inverse of its Laplacian gives the
+errors, as resistances give distances in a network (Klein, Randic 1993). Where the scale stands is
+set by the median exporter, as no delay tells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from collector.schema import I64
+
+_MOST_JOINED: Final = 1 << 10  # exporters in one scale: the inverse is dense
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Offsets against the median exporter; columns of shape (exporters,).
+
+    Attributes
+    ----------
+    offset_ns, error_ns : float64
+        Of each clock, with its standard error; NaN where nothing ties it to others.
+    samples : int64
+        Pairs of samples that say so.
+    """
+
+    offset_ns: NDArray[np.float64]
+    error_ns: NDArray[np.float64]
+    samples: I64
+
+    @classmethod
+    def unknown(cls, exporters: int) -> Scale:
+        """Nothing is known of any of them."""
+        nothing = np.full(exporters, np.nan)
+        return cls(nothing, nothing.copy(), np.zeros(exporters, np.int64))
+
+    def widened(self, exporters: int) -> Scale:
+        """With more exporters, of which nothing is known."""
+        more = Scale.unknown(exporters - len(self.offset_ns))
+        return Scale(
+            np.concatenate((self.offset_ns, more.offset_ns)),
+            np.concatenate((self.error_ns, more.error_ns)),
+            np.concatenate((self.samples, more.samples)),
+        )
+
+
+def one_scale(
+    exporters: int,
+    ends: I64,
+    apart_ns: NDArray[np.float64],
+    error_ns: NDArray[np.float64],
+    samples: I64,
+    nearness_ns: NDArray[np.float64],
+) -> Scale:
+    """Offsets that fit those between pairs best.
+
+    Parameters
+    ----------
+    exporters
+        How many there are.
+    ends : int64, shape (pairs, 2)
+    apart_ns, error_ns : float64, shape (pairs,)
+        How far the clock of a pair's first is ahead of its second's, and the standard error.
+    samples : int64, shape (pairs,)
+        What that rests on.
+    nearness_ns : float64, shape (exporters,)
+        How far each clock seems to be off by other means: of two exporters alone the nearer one is
+        taken to be right.
+    """
+    scale = Scale.unknown(exporters)
+    for end in ends.T:
+        np.add.at(scale.samples, end, samples)
+    graph = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), (exporters, exporters))
+    count, component = connected_components(graph, directed=False)
+    sizes = np.bincount(component, minlength=count)
+    for number in np.flatnonzero((sizes > 1) & (sizes <= _MOST_JOINED)):
+        members = np.flatnonzero(component == number)
+        own = component[ends[:, 0]] == number
+        offset, spread = _least_squares(
+            np.searchsorted(members, ends[own]), apart_ns[own], error_ns[own], len(members)
+        )
+        zero = np.median(offset)
+        if len(members) == 2:
+            zero = offset[np.argmin(nearness_ns[members])]
+        scale.offset_ns[members] = offset - zero
+        scale.error_ns[members] = spread
+    return scale
+
+
+def _least_squares(
+    ends: I64, apart: NDArray[np.float64], error: NDArray[np.float64], size: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Offsets of mean zero that fit the differences best, and their standard errors."""
+    weight = error**-2
+    laplacian = np.zeros((size, size))
+    for a, b in ((0, 1), (1, 0)):
+        np.add.at(laplacian, (ends[:, a], ends[:, b]), -weight)
+        np.add.at(laplacian, (ends[:, a], ends[:, a]), weight)
+    right = np.zeros(size)
+    np.add.at(right, ends[:, 0], weight * apart)
+    np.add.at(right, ends[:, 1], -weight * apart)
+    # The pseudo-inverse of a connected graph's Laplacian: what is constant is not told.
+    level = np.full((size, size), weight.mean() / size)
+    inverse = np.linalg.inv(laplacian + level) - np.full((size, size), 1 / (weight.mean() * size))
+    return inverse @ right, np.sqrt(np.maximum(np.diag(inverse), 0.0))

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from collector.scale import _least_squares, one_scale
+
+
+@given(
+    true=st.lists(st.integers(-1000, 1000), min_size=2, max_size=8),
+    seed=st.integers(0, 1000),
+)
+def test_least_squares_gives_back_what_fits(true: list[int], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    size = len(true)
+    chain = [(i, i + 1) for i in range(size - 1)]
+    more = [(int(a), int(b)) for a, b in rng.integers(0, size, (4, 2)) if a != b]
+    ends = np.array(chain + more, np.int64)
+    values = np.array(true, np.float64)
+    apart = values[ends[:, 0]] - values[ends[:, 1]]
+    offset, error = _least_squares(ends, apart, rng.uniform(1, 10, len(ends)), size)
+    assert np.allclose(offset, values - values.mean(), atol=1e-6)
+    assert (error > 0).all()
+
+
+def test_islands_have_scales_of_their_own() -> None:
+    ends = np.array([(0, 1), (1, 2), (4, 5)])
+    apart = np.array([5.0, -3.0, 8.0])
+    scale = one_scale(
+        7, ends, apart, np.ones(3), np.array([10, 20, 30]), np.array([0, 0, 0, 0, 9.0, 1.0, 0])
+    )
+    # 0 and 1 are 5 apart, 1 and 2 are 3: the median is 2. Of 4 and 5 the nearer to us is right.
+    assert np.allclose(scale.offset_ns[[0, 1, 2, 4, 5]], [2.0, -3.0, 0.0, 8.0, 0.0])
+    assert np.isnan(scale.offset_ns[[3, 6]]).all()
+    assert scale.samples.tolist() == [10, 30, 20, 0, 30, 30, 0]
+    wide = scale.widened(9)
+    assert np.isnan(wide.offset_ns[7:]).all()
+    assert wide.samples.tolist() == [*scale.samples.tolist(), 0, 0]
+
+
+def test_an_error_is_that_of_repeated_draws() -> None:
+    rng = np.random.default_rng(2)
+    ends = np.array([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])
+    error = np.array([1.0, 2.0, 0.5, 1.0, 3.0])
+    drawn = [_least_squares(ends, rng.normal(0, error), error, 4)[0] for _ in range(4000)]
+    assert np.allclose(np.std(drawn, axis=0), _least_squares(ends, error, error, 4)[1], rtol=0.1)
