@@ -253,29 +253,53 @@ def test_memory_is_bounded_by_the_bytes_read(samples: tuple[bytes, ...]) -> None
 
 
 def forged(random: np.random.Generator, count: int) -> list[bytes]:
-    """Datagrams of agents, samplers and rates that nobody has seen before."""
+    """Datagrams of agents, samplers, ports, connections and rates that nobody has seen before."""
     found = []
-    for _ in range(count):
-        agent, (index, rate, tag) = random.bytes(16), random.integers(1 << 32, size=3).tolist()
-        whole = e.flow_sample(source=(index >> 8 & 0xFF, index), rate=rate)
-        other = e.record(tag, b"\0" * 8)
-        known = e.datagram(whole, other, sequence=index, uptime_ms=rate)
+    for n in range(count):
+        agent, name = random.bytes(16), random.bytes(8)
+        index, rate, tag, qp, psn = random.integers(1 << 32, size=5).tolist()
+        src = f"10.{index & 0xFF}.{rate & 0xFF}.{tag & 0xFF}"
+        header = e.raw_header(e.roce(e.bth(7, qp & 0xFF_FFFF, psn & 0xFF_FFFF) + b"d" * 64, src))
+        records = [e.timestamp(e.EPOCH_NS + psn), header]
+        known = e.datagram(
+            e.flow_sample(*records, source=(index >> 8 & 0xFF, index), rate=rate),
+            e.counter_sample(
+                e.record(1, e.GENERIC_COUNTERS.pack(index, *range(18))),
+                e.record(1005, struct.pack(">I", 8) + name),
+                e.record(tag, b"\0" * 8),
+            ),
+            e.record(tag, b"\0" * 8),
+            agent="10.9.9.9",
+            sub_agent=n % 3,
+            sequence=index,
+            uptime_ms=rate,
+        )
         found += [known, struct.pack(">II", 5, 2) + agent + known[12:], agent]
     return found
 
 
 def test_what_is_remembered_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("collector.exporters.MOST_EXPORTERS", 256)
-    monkeypatch.setattr("collector.sources.MOST_SOURCES", 512)
+    tables = {"MOST_EXPORTERS", "MOST_SOURCES", "MOST_PORTS", "MOST_NAMES", "MOST_TAGS"}
+    bounds = {*tables, "_MOST_ROWS"}
+    found = {
+        (module, name)
+        for module in list(sys.modules)
+        if module.startswith("collector.")
+        for name in bounds & set(vars(sys.modules[module]))
+    }
+    assert {name for _, name in found} == bounds
+    for module, name in found:
+        monkeypatch.setattr(f"{module}.{name}", 256)
     random, reader = np.random.default_rng(3), Reader()
     held_bytes = []
     tracemalloc.start()
     try:
         for turn in range(40):
-            reader.add(batch_of(forged(random, 400), e.EPOCH_NS + turn * e.SECOND))
+            reader.add(batch_of(forged(random, 300), e.EPOCH_NS + turn * e.SECOND))
             held_bytes.append(tracemalloc.get_traced_memory()[0])
     finally:
         tracemalloc.stop()
     assert len(reader.exporters()) == 256
-    # 20 turns name 16,000 agents and samplers; a table without an end keeps 50 bytes of each.
-    assert held_bytes[-1] - held_bytes[19] < 50_000
+    # 20 turns name 12,000 agents and more samplers, ports and tags; a table without an end keeps
+    # 50 bytes of each.
+    assert held_bytes[-1] - held_bytes[19] < 100_000
