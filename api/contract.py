@@ -137,6 +137,17 @@ def telemetry_document(telemetry: Telemetry) -> Document:
             for error in telemetry.errors
         ],
         "exporters": [exporter_document(exporter) for exporter in telemetry.exporters],
+        "discards": _discards(telemetry),
+        "unknown_tags": [
+            {
+                "exporter": telemetry.exporters[tag.exporter].agent,
+                "kind": tag.kind,
+                "enterprise": tag.enterprise,
+                "format": tag.format,
+                "count": tag.count,
+            }
+            for tag in telemetry.unknown_tags
+        ],
         "roce": _roce(telemetry.flows),
     }
 
@@ -166,6 +177,23 @@ def exporter_document(exporter: ExporterHealth) -> Document:
         "decode_errors": exporter.decode_errors,
         "state": exporter.state,
     }
+
+
+def _discards(telemetry: Telemetry) -> list[Document]:
+    """Packets that switches dropped and told of, by exporter and reason."""
+    from collector.sflow.reasons import reason_name  # beside compiled kernels
+
+    found = telemetry.discards
+    pairs = np.stack((found.packets.exporter.astype(np.int64), found.reason.astype(np.int64)))
+    kinds, counts = np.unique(pairs, axis=1, return_counts=True)
+    return [
+        {
+            "exporter": telemetry.exporters[exporter].agent,
+            "reason": reason_name(reason),
+            "packets": count,
+        }
+        for exporter, reason, count in zip(*kinds.tolist(), counts.tolist(), strict=True)
+    ]
 
 
 def _roce(flows: FlowBatch) -> Document:

@@ -32,6 +32,8 @@ TELEMETRY = {
             "state": "ok",
         }
     ],
+    "discards": [],
+    "unknown_tags": [],
     "roce": {"opcodes": {"0x06": 2, "0x0a": 1}, "queue_pairs": 3},
 }
 SERVICE = {
