@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from patterns import boundaries, missed, pauses
+from patterns import boundaries, invented, missed, pauses
 from patterns.boundaries import VolumeClock
 from patterns.claim import claim
 from patterns.missed import Pulse, pulse
@@ -110,6 +110,10 @@ def place(
     if pause is None:
         return None
     crude, middles = _crude_ends(signal, turns_ns, pause)
+    if len(crude) < 2:
+        return None
+    true = invented.true_ends(progress, np.concatenate(groups), middles)
+    crude, middles = crude[true], middles[true]
     if len(crude) < 2:
         return None
     crude, middles = missed.fill(progress, np.concatenate(groups), signal, crude, middles)

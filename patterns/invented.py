@@ -1,0 +1,97 @@
+"""Ends of iterations that are none: where a burst paused and no iteration had ended.
+
+A step that takes much longer than the others leaves room for one end too many. The bytes that went
+by tell: between two ends a whole number of iterations' worth has passed.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconstruct.bins import Progress
+
+WHOLE_WITHIN: Final = 0.25  # iterations: what passed between two ends is whole up to this
+READABLE: Final = 0.1  # median distance from whole, up to which the bytes tell anything
+BREAK: Final = 1.5  # ends that one step of an odd volume may cost; a false end makes two such steps
+LOOK_BACK: Final = 8  # ends in a row that may be false
+
+
+def true_ends(
+    progress: Progress, connections: NDArray[np.int32], middles_ns: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Which of the pauses are behind whole iterations.
+
+    Parameters
+    ----------
+    progress : Progress
+    connections : int32[c]
+        Those that mark the ends; each carries as much in every iteration.
+    middles_ns : int64[k]
+        A moment in each pause, ascending.
+
+    Returns
+    -------
+    bool[k]
+        All true where too few samples tell the bytes between pauses.
+    """
+    passed = _passed(progress, connections, middles_ns)
+    if not len(passed) or np.median(np.abs(passed - np.maximum(np.rint(passed), 1))) > READABLE:
+        return np.ones(len(middles_ns), np.bool_)
+    kept = np.zeros(len(middles_ns), np.bool_)
+    kept[_chain(passed)] = True
+    return kept
+
+
+def _passed(
+    progress: Progress, connections: NDArray[np.int32], moments_ns: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Iterations' worth of bytes between moments, by the median connection; float64[k - 1].
+
+    Empty where no connection has samples.
+    """
+    bins = progress.bins
+    told = []
+    for connection in connections:
+        first, last = np.searchsorted(bins.connection, (connection, connection + 1))
+        if last - first < 2:
+            continue
+        after = np.clip(np.searchsorted(bins.first_ns[first:last], moments_ns), 1, last - first - 1)
+        late, early = first + after, first + after - 1
+        # Nothing moves in a pause: the nearer sample tells, however far away the other one is.
+        nearer = bins.first_ns[late] - moments_ns < moments_ns - bins.last_ns[early]
+        steps = np.diff(np.where(nearer, bins.first_seq[late], bins.last_seq[early]))
+        typical = float(np.median(steps)) if len(steps) else 0.0
+        if typical > 0:
+            told.append(steps / typical)
+    return np.median(told, axis=0) if told else np.zeros(0)
+
+
+def _chain(passed: NDArray[np.float64]) -> list[int]:
+    """The longest chain of ends with whole iterations between them.
+
+    A step of another volume breaks no chain, but costs `BREAK` ends: counters may be lost.
+    """
+    gone = np.concatenate([[0.0], np.cumsum(passed)])
+    best, back = [1.0], [-1]
+    for here in range(1, len(gone)):
+        value, source = 1.0, -1
+        for before in range(max(0, here - LOOK_BACK), here):
+            step = gone[here] - gone[before]
+            whole = max(round(step), 1)
+            if abs(step - whole) <= WHOLE_WITHIN:
+                gain = best[before] + 1
+            elif before == here - 1:
+                gain = best[before] + 1 - BREAK
+            else:
+                continue
+            if gain > value:
+                value, source = gain, before
+        best.append(value)
+        back.append(source)
+    chain = [int(np.argmax(best))]
+    while back[chain[-1]] >= 0:
+        chain.append(back[chain[-1]])
+    return chain[::-1]
