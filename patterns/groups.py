@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from patterns import stages
+from patterns import phases, recursive, stages
 from patterns.claim import AMBIGUOUS_CEILING, INFERRED_CEILING, SHAPE_CEILING, claim, weakest
 from patterns.layers import Part
 from patterns.result import Algorithm, Channel, Claim, Collective, Group
@@ -25,6 +26,7 @@ SHORT: Final = "fewer stages than the job has: a link was not seen"
 MISSABLE: Final = 20  # samples of a connection, from which on none is missed by chance
 TELLING: Final = 0.3  # relative error up to which a connection's own volume counts
 EQUAL: Final = 4.0  # reduced chi-square up to which volumes count as equal
+TAKING_TURNS: Final = 0.6  # of two sets' samples in common: real ones up to 0.41, a grid's 0.9
 NO_LAG: Final = Lag(0.0, 0.0)
 KIND_ORDER: Final = ("dp", "pp", "cp", "ep", "tp", "unknown")
 
@@ -57,7 +59,7 @@ class Found:
 
 def recognise(flows: Flows, parts: Sequence[Part]) -> list[Found]:
     """The parts that have a shape, with their roles; stages of pipelines put in order."""
-    drawn = [(part, part.shape) for part in parts if part.shape is not None]
+    drawn = [(part, shape) for part in parts if (shape := _told(flows, part)) is not None]
     chains = [
         stages.read_chain(flows, part.flows, shape)
         for part, shape in drawn
@@ -70,6 +72,24 @@ def recognise(flows: Flows, parts: Sequence[Part]) -> list[Found]:
         role = role_of(flows, part, shape, samples, lag_of.get(id(shape), NO_LAG))
         found.append(Found(part.flows, shape, role, samples, _order_claim(shape, samples)))
     return _in_stage_order(found, {id(c.shape): c for c in chains})
+
+
+def _told(flows: Flows, part: Part) -> Shape | None:
+    """The part's shape; a recursive exchange of equal volumes only where partners take turns.
+
+    A neighbour exchange on a grid draws the same, but with all neighbours at once.
+    """
+    shape = part.shape
+    if shape is None or shape.algorithm != "recursive" or shape.ambiguous is None:
+        return shape
+    sets = [
+        part.flows[[(int(flows.src[row]), int(flows.dst[row])) in edges for row in part.flows]]
+        for edges in map(set, recursive.partners(part.graph) or ())
+    ]
+    common = [phases.overlap(flows, one, other) for one, other in combinations(sets, 2)]
+    if any(share is None or share > TAKING_TURNS for share in common):
+        return None
+    return replace(shape, ambiguous=None)
 
 
 def _in_stage_order(found: list[Found], chain_of: dict[int, Chain]) -> list[Found]:

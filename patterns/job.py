@@ -27,6 +27,7 @@ FULL: Final = 0.9  # of the path MTU: a data packet, not the few bytes of a mark
 FIRM_RHYTHM: Final = 0.5  # split-half reliability from which rails of a job find each other
 MARKS_PER_TURN: Final = 800  # samples of a turn that place its end as well as more would
 FEWEST_MARKS: Final = 2  # connections of a group, however well one of them is sampled
+SHARDING: Final = ("ring", "recursive")  # what reduce-scatters and all-gathers run over
 EVEN: Final = 0.5  # as likely one job as not: no claim is less
 EXPLAINED: Final = 0.5  # of a candidate's bytes must lie in groups, or its rhythm is no job
 
@@ -132,7 +133,7 @@ def _beat(
     return Beat(
         connections=keys[marks],
         reducers=tuple(keys[rows] for rows in marking) if reducers else (),
-        may_shard=any(f.role.algorithm == "ring" for f in reducers),
+        may_shard=any(f.role.algorithm in SHARDING for f in reducers),
         period_s=float(np.median(lengths)) / 1e9,
         volume_bytes=volume,
         known_ns=candidate.known_ns,
@@ -167,7 +168,7 @@ def _place_iterations(
         progress,
         [flows.connection[f.rows] for f in reducers],
         candidate.turns_ns,
-        may_shard=any(f.role.algorithm == "ring" for f in reducers),
+        may_shard=any(f.role.algorithm in SHARDING for f in reducers),
     )
     if placed is None:
         return candidate, flows, found, unknown

@@ -14,7 +14,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from patterns import chains, exchanges, messages, rings, trees
+from patterns import chains, exchanges, messages, recursive, rings, trees
 from patterns.shape import Shape
 from reconstruct.edges import Flows
 
@@ -150,9 +150,9 @@ def edge_graph(flows: Flows, rows: NDArray[np.intp]) -> nx.DiGraph[int]:
 
 def shape_of(graph: nx.DiGraph[int], message_class: int) -> Shape | None:
     """The shape of a connected graph; where two fit, send/recv lengths prefer the exchange."""
-    order = (rings.find, chains.find, trees.find, exchanges.find)
+    order = (rings.find, chains.find, trees.find, exchanges.find, recursive.find)
     if messages.is_point_to_point(message_class):
-        order = (exchanges.find, chains.find, rings.find, trees.find)
+        order = (exchanges.find, chains.find, rings.find, trees.find, recursive.find)
     for find in order:
         shape = find(graph)
         if shape is not None:

@@ -20,6 +20,26 @@ def active_share(flows: Flows, rows: NDArray[np.intp], part: float = 0.9) -> flo
     return float(np.searchsorted(np.cumsum(profile), part * total) + 1) / PHASES
 
 
+def overlap(flows: Flows, one: NDArray[np.intp], other: NDArray[np.intp]) -> float | None:
+    """Share of their samples that two sets of connections have in common phases, 0 to 1.
+
+    Parameters
+    ----------
+    flows : Flows
+    one, other : intp[k]
+        Rows of each set.
+
+    Returns
+    -------
+    float or None
+        None where either has too few samples: by chance alone they would miss each other.
+    """
+    profiles = [flows.phases[rows].sum(axis=0) for rows in (one, other)]
+    if min(profile.sum() for profile in profiles) < FEWEST_OF_A_SET:
+        return None
+    return float(np.minimum(*(profile / profile.sum() for profile in profiles)).sum())
+
+
 @dataclass(frozen=True, slots=True)
 class Lead:
     """By how much one direction of a link runs before the other.
@@ -38,6 +58,7 @@ class Lead:
 
 UNTOLD: Final = Lead(0.0, float("inf"))
 LEAST_SPREAD: Final = 0.15  # of a turn: a pipeline's traffic fills most of it, however few are seen
+FEWEST_OF_A_SET: Final = 4 * PHASES  # samples before a profile shows where it is empty
 FEWEST: Final = 2  # samples of a direction before its mean phase means anything
 
 

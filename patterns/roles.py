@@ -1,8 +1,8 @@
 """Roles: what a part of a job's traffic is for.
 
-Rings and trees reduce gradients; chains pass activations on. A pair may be either, and the lag
-between its directions tells: stages answer each other half a pipeline later, members of a
-collective at once.
+Rings, trees and recursive exchanges reduce gradients; chains pass activations on. A pair may be
+either, and the lag between its directions tells: stages answer each other half a pipeline later,
+members of a collective at once.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def role_of(flows: Flows, part: Part, shape: Shape, samples: int, lag: Lag) -> R
     """
     if len(shape.members) == 2:
         return _pair(flows, part, samples, lag)
-    if shape.algorithm in ("ring", "tree"):
+    if shape.algorithm in ("ring", "tree", "recursive"):
         return _reducing(flows, part, shape, samples)
     if shape.algorithm == "chain":
         return _pipeline(part, shape, samples, lag)

@@ -83,8 +83,31 @@ def test_a_chain_used_both_ways_is_a_job() -> None:
     )
 
 
+def test_partners_that_take_turns_are_a_recursive_exchange() -> None:
+    """The same edges as a grid's, which is none: there, all neighbours send at once."""
+    rng = np.random.default_rng(1)
+    turns = cuts(PERIOD_S, TURNS, 0.005, rng)
+    order = [5, 2, 7, 0, 3, 6, 1, 4]
+    edges = [
+        (distance, order[rank], order[rank ^ (1 << distance)])
+        for distance in range(3)
+        for rank in range(8)
+    ]
+    burst_s = 0.2 * PERIOD_S
+    batches = [
+        repeated(turns + (distance - 2) * burst_s, src, dst, rng, micro_batches=0)
+        for distance, src, dst in edges
+    ]
+    [job] = said_of(batches).jobs
+    [group] = job.groups
+    assert (group.kind, group.algorithm) == ("dp", "recursive")
+    assert group.algorithms[0].variant == "recursive_doubling"
+    assert set(group.edges) == named((src, dst) for _, src, dst in edges)
+
+
 NO_JOBS: dict[str, Iterable[Edge]] = {
     "grid of neighbours": grid(3, 4),
+    "grid that is a cube": grid(4, 4),
     "parameter server": both((0, i) for i in range(1, 9)),
     "readers of one source": [(0, i) for i in range(1, 9)],
     "writers to one sink": [(i, 0) for i in range(1, 9)],

@@ -1,0 +1,90 @@
+"""Recursive exchanges: each member swaps data with partners at distances 1, 2, 4, ..., in turn.
+
+Recursive doubling and halving (Thakur, Rabenseifner and Gropp 2005, sections 4.1 and 4.5) pair
+ranks whose numbers differ in one bit, which draws a hypercube.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import networkx as nx
+import numpy as np
+
+from patterns.shape import Shape, ShapeChannel, mutual
+
+SMALLEST: Final = 8  # four draw a ring both ways
+LARGEST: Final = 1024
+EQUAL: Final = 1.15  # ratio of bytes up to which links of one distance, or distances, are alike
+HALVING: Final = 2.0  # ratio of bytes from one distance to the next where vectors are halved
+WITHIN: Final = 0.1  # of that ratio
+
+
+def find(graph: nx.DiGraph[int]) -> Shape | None:
+    """The recursive exchange that a graph is.
+
+    Where all links carry as much, a neighbour exchange on a grid draws the same: whether partners
+    come one after the other is for phases to say.
+    """
+    if not SMALLEST <= graph.number_of_nodes() <= LARGEST:
+        return None
+    sets = partners(graph)
+    if sets is None:
+        return None
+    volumes = [np.array([graph.edges[edge]["bytes"] for edge in edges]) for edges in sets]
+    if any(volume.max() > EQUAL * volume.min() for volume in volumes):
+        return None
+    steps = np.sort([float(np.median(volume)) for volume in volumes])
+    ratios = steps[1:] / steps[:-1]
+    if ratios.max() <= EQUAL:
+        variant, ambiguous = "recursive_doubling", "a neighbour exchange on a grid"
+    elif np.all(np.abs(ratios / HALVING - 1) <= WITHIN):
+        variant, ambiguous = "rabenseifner", None
+    else:
+        return None
+    return Shape(
+        algorithm="recursive",
+        variant=variant,
+        members=tuple(sorted(graph.nodes)),
+        channels=(ShapeChannel(None, None, tuple(sorted(graph.edges))),),
+        ambiguous=ambiguous,
+    )
+
+
+def partners(graph: nx.DiGraph[int]) -> list[list[tuple[int, int]]] | None:
+    """Edges of a hypercube by distance (rank bit), None where a graph is none."""
+    undirected = mutual(graph)
+    if undirected is None:
+        return None
+    place = _corners(undirected)
+    if place is None:
+        return None
+    bits = graph.number_of_nodes().bit_length() - 1
+    sets: list[list[tuple[int, int]]] = [[] for _ in range(bits)]
+    for u, v in graph.edges:
+        sets[(place[u] ^ place[v]).bit_length() - 1].append((u, v))
+    return sets
+
+
+def _corners(undirected: nx.Graph[int]) -> dict[int, int] | None:
+    """A number for each node so that neighbours differ in one bit, None where there are none.
+
+    A node's number has the bits of its neighbours one step nearer to the first node, which are two
+    at least from the second step on.
+    """
+    n = undirected.number_of_nodes()
+    bits = n.bit_length() - 1
+    if n != 1 << bits or any(degree != bits for _, degree in undirected.degree):
+        return None
+    first = min(undirected.nodes)
+    place = {first: 0}
+    place |= {v: 1 << i for i, v in enumerate(sorted(undirected.neighbors(first)))}
+    for layer in list(nx.bfs_layers(undirected, first))[2:]:
+        for v in layer:
+            near = [place[u] for u in undirected.neighbors(v) if u in place]
+            place[v] = int(np.bitwise_or.reduce(near)) if near else 0
+    if len(set(place.values())) != n:
+        return None
+    if any((place[u] ^ place[v]).bit_count() != 1 for u, v in undirected.edges):
+        return None
+    return place
