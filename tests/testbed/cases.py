@@ -21,7 +21,7 @@ class Program:
     over : what carries it, OpenMPI or torch's Gloo.
     words : the collectives of one turn, or how the model is spread (`programs/`).
     turns : how often.
-    compute_ms : pause for computing in each turn.
+    turn_ms : how long a turn takes, unless its communication takes longer.
     floats : size of the collectives, of MPI only.
     forced : OpenMPI's ``coll_tuned_`` settings.
     sizes : the true parallel dimensions.
@@ -34,7 +34,7 @@ class Program:
     over: Literal["mpi", "gloo"]
     words: str
     turns: int = 40
-    compute_ms: int = 300
+    turn_ms: int = 500
     floats: int = 1 << 18
     forced: Mapping[str, int] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -204,7 +204,7 @@ CASES = (
                 ),
                 "gloo",
                 "dp_pp",
-                compute_ms=50,
+                turn_ms=700,
                 sizes={"dp": 4, "pp": 2},
             ),
         ),
@@ -251,7 +251,7 @@ CASES = (
                 "allreduce",
                 forced={"allreduce_algorithm": 4},
                 ranks=4,
-                compute_ms=400,
+                turn_ms=700,
                 turns=30,
             ),
         ),

@@ -190,12 +190,12 @@ def start(job: Job, number: int, stack: ExitStack) -> Run:
 
 def commands(program: Program, placed: Sequence[Host], folder: Path) -> list[list[str]]:
     """What has to be started for a program."""
-    turns, pause = str(program.turns), str(program.compute_ms)
+    turns, each = str(program.turns), str(program.turn_ms)
     if program.over == "mpi":
         loop = str(mpi.build(folder))
-        words = [loop, program.words, str(program.floats), turns, pause, str(folder)]
+        words = [loop, program.words, str(program.floats), turns, each, str(folder)]
         return [mpi.command(placed, program.forced, words, folder)]
-    words = [program.words, turns, pause, str(folder)]
+    words = [program.words, turns, each, str(folder)]
     return [gloo.command(placed, rank, MEETING_PORT, words) for rank in range(program.ranks)]
 
 

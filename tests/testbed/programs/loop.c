@@ -1,6 +1,6 @@
 /* A training-like loop over MPI: compute for a while, then a few collectives, again and again.
  *
- *     loop COLLECTIVES FLOATS TURNS COMPUTE_MS FOLDER
+ *     loop COLLECTIVES FLOATS TURNS TURN_MS FOLDER
  *
  * COLLECTIVES is a list such as reduce_scatter,allgather. Each rank appends one line per turn to
  * FOLDER/clock-RANK: when the turn began, when communication began and when it had ended here,
@@ -12,7 +12,8 @@
 #include <string.h>
 #include <time.h>
 
-enum { CHUNKS = 16, COLUMNS = 2, MOST_CHILDREN = 3 };
+#define JITTER 0.01 /* of a turn, equal on all ranks */
+enum { CHUNKS = 4, COLUMNS = 2, MOST_CHILDREN = 3, LEAST_SHARE = 6 };
 
 static int rank, ranks, floats;
 static float *mine, *theirs;
@@ -23,11 +24,16 @@ static long long now_ns(void) {
     return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
 
-static void compute(int milliseconds) {
-    /* Sleeping, as accelerators compute while their host waits; a little different each time. */
-    long ns = (long)(milliseconds * 1e6 * (0.98 + 0.04 * rand() / (double)RAND_MAX));
-    struct timespec t = {ns / 1000000000L, ns % 1000000000L};
-    nanosleep(&t, NULL);
+/* Until the turn's gradients are there. Accelerators take as long for every step; what else runs on
+ * this machine must not make steps longer, and so a late turn is made up for. */
+static void compute(int turn_ms) {
+    static long long due;
+    long long least = now_ns() + turn_ms * 1000000LL / LEAST_SHARE;
+    double jitter = JITTER * (2.0 * rand() / RAND_MAX - 1);
+    due += (long long)(turn_ms * 1e6 * (1 + jitter));
+    if (due < least) due = least;
+    struct timespec t = {due / 1000000000L, due % 1000000000L};
+    clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &t, NULL);
 }
 
 static void reduce_scatter(void) {
@@ -150,7 +156,7 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if (argc != 6) MPI_Abort(MPI_COMM_WORLD, 2);
-    int turns = atoi(argv[3]), compute_ms = atoi(argv[4]);
+    int turns = atoi(argv[3]), turn_ms = atoi(argv[4]);
     char path[4096], names[256];
     floats = atoi(argv[2]);
     mine = calloc(floats, sizeof *mine);
@@ -161,7 +167,7 @@ int main(int argc, char **argv) {
     srand(1);
     for (int turn = 0; turn < turns; turn++) {
         long long began = now_ns();
-        compute(compute_ms);
+        compute(turn_ms);
         long long ready = now_ns();
         snprintf(names, sizeof names, "%s", argv[1]);
         for (char *name = strtok(names, ","); name; name = strtok(NULL, ",")) communicate(name);

@@ -1,4 +1,4 @@
-"""A training-like loop over torch and Gloo, as one rank: ``train.py WAY TURNS COMPUTE_MS FOLDER``.
+"""A training-like loop over torch and Gloo, as one rank: ``train.py WAY TURNS TURN_MS FOLDER``.
 
 It runs alone in an environment with torch, one process per host; rank, world size and meeting point
 come from torch's own variables. Each rank appends one line per turn to ``FOLDER/clock-RANK``: when
@@ -11,7 +11,7 @@ import os
 import random
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
@@ -28,6 +28,8 @@ FORWARD_S, BACKWARD_S = 0.012, 0.024  # of one micro-batch in one stage
 SAMPLE_ROWS = 256  # of an activation between stages
 TENSOR_FLOATS = 1 << 18  # of an activation that tensor parallelism reduces
 LAYERS = 4
+JITTER = 0.01  # of a turn, equal on all ranks
+LEAST_SHARE = 6
 
 Turn = Callable[[], None]
 
@@ -169,6 +171,21 @@ def data_and_experts() -> Turn:
     return turn
 
 
+def accelerator(turn_s: float) -> Iterator[None]:
+    """Waits until the next turn's computing is done.
+
+    Accelerators take as long for every step; what else runs on this machine must not make steps
+    longer, and so a late turn is made up for.
+    """
+    jitter = random.Random(1)
+    due = 0.0
+    while True:
+        due += turn_s * jitter.uniform(1 - JITTER, 1 + JITTER)
+        due = max(due, time.time() + turn_s / LEAST_SHARE)
+        time.sleep(due - time.time())
+        yield
+
+
 WAYS: dict[str, Callable[[], Turn]] = {
     "ddp": data_parallel,
     "fsdp": sharded,
@@ -180,15 +197,15 @@ WAYS: dict[str, Callable[[], Turn]] = {
 
 
 def main() -> None:
-    way, turns, compute_ms, folder = sys.argv[1:]
+    way, turns, turn_ms, folder = sys.argv[1:]
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     turn = WAYS[way]()
-    jitter = random.Random(1)
+    computed = accelerator(int(turn_ms) / 1000)
     with (Path(folder) / f"clock-{os.environ['RANK']}").open("a", buffering=1) as clock:
         for _ in range(int(turns)):
             began = time.time_ns()
-            time.sleep(int(compute_ms) / 1000 * jitter.uniform(0.98, 1.02))
+            next(computed)
             ready = time.time_ns()
             turn()
             clock.write(f"{began} {ready} {time.time_ns()}\n")
