@@ -33,6 +33,17 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION: Final = 1
 _NS_PER_S: Final = 1_000_000_000
+# What an exporter lost, or sent in vain.
+_LOSSES: Final = (
+    "lost_datagrams",
+    "duplicate_datagrams",
+    "lost_samples",
+    "dropped_samples",
+    "expected_samples",
+    "pooled_samples",
+    "discard_samples",
+    "unknown_samples",
+)
 
 Document = dict[str, Any]
 
@@ -172,10 +183,29 @@ def exporter_document(exporter: ExporterHealth) -> Document:
         "counter_samples": exporter.counter_samples,
         "sampling_rates": list(exporter.sampling_rates),
         "time_basis": exporter.time_basis.name.lower(),
-        "clock_offset_s": None,  # not measured yet
-        "lost_datagrams": exporter.lost_datagrams,
+        "clock_offset_s": exporter.clock.offset_s,
+        "clock": {
+            "basis": exporter.clock.basis,
+            "error_s": exporter.clock.error_s,
+            "samples": exporter.clock.samples,
+            "reason": exporter.clock.reason,
+            "corrected_s": exporter.clock.corrected_s,
+            "skew_ppm": exporter.clock.skew_ppm,
+            "jitter_s": exporter.clock.jitter_s,
+        },
+        **{name: getattr(exporter, name) for name in _LOSSES},
         "decode_errors": exporter.decode_errors,
+        "restarts": exporter.restarts,
         "state": exporter.state,
+        "notes": [
+            {
+                "time": rfc3339(note.time_ns),
+                "kind": note.kind,
+                "text": note.text,
+                "count": note.count,
+            }
+            for note in exporter.notes
+        ],
     }
 
 

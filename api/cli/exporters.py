@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rich.text import Text
@@ -15,7 +15,7 @@ from api.client import Client, Document
 from api.reports.picture import natural
 from api.reports.reading import read_time
 from api.reports.text import Line
-from api.reports.units import human_span
+from api.reports.units import calendar_time, human_duration, human_span
 
 # Members of the service's counters that are losses, and what they are called.
 LOST_DATAGRAMS: Final = (
@@ -24,6 +24,7 @@ LOST_DATAGRAMS: Final = (
     ("refused_datagrams", "refused"),
     ("decode_errors", "not readable"),
 )
+NOTES_SHOWN: Final = 20
 LOST_SAMPLES: Final = (("late_samples", "late"), ("rows_lost", "not stored"))
 
 
@@ -78,8 +79,8 @@ def page_lines(service: Document, now_ns: int) -> Iterator[Line]:
         return
     yield Text()
     rows = table(
-        *("exporter", "state", "rate", "time by", "datagrams", "flow samples"),
-        *("counter samples", "lost", "errors"),
+        *("exporter", "state", "rate", "time by", "clock", "datagrams", "flow samples"),
+        *("counter samples", "lost", "samples lost", "errors"),
     )
     for exporter in sorted(service["exporters"], key=lambda e: natural(e["agent"])):
         rates = sorted(exporter["sampling_rates"])
@@ -88,13 +89,62 @@ def page_lines(service: Document, now_ns: int) -> Iterator[Line]:
             Text(exporter["state"], "green" if exporter["state"] == "ok" else "yellow"),
             Text(", ".join(f"1:{rate:,}" for rate in rates) or UNKNOWN),
             Text(exporter["time_basis"] if exporter["flow_samples"] else UNKNOWN),
+            clock_cell(exporter),
             Text(f"{exporter['datagrams']:,}"),
             Text(f"{exporter['flow_samples']:,}"),
             Text(f"{exporter['counter_samples']:,}"),
             Text(f"{exporter['lost_datagrams']:,}", "yellow" * bool(exporter["lost_datagrams"])),
+            samples_cell(exporter),
             Text(f"{exporter['decode_errors']:,}", "yellow" * bool(exporter["decode_errors"])),
         )
     yield rows
+    yield from pool_lines(service["exporters"])
+    yield from note_lines(service["exporters"])
+
+
+def clock_cell(exporter: Document) -> Text:
+    """How far an exporter's clock is off; marked where that is put right."""
+    offset_s, clock = exporter["clock_offset_s"], exporter["clock"]
+    if offset_s is None:
+        return Text(UNKNOWN)
+    sign = "-" if offset_s < 0 else "+"
+    said = f"{sign}{human_duration(abs(offset_s))} ± {human_duration(clock['error_s'])}"
+    return Text(said, "yellow" * bool(clock["corrected_s"]))
+
+
+def samples_cell(exporter: Document) -> Text:
+    """Flow samples that were lost on the way, or that the exporter could not send."""
+    lost = exporter["lost_samples"] + exporter["dropped_samples"]
+    return Text(f"{lost:,}", "yellow" * bool(lost))
+
+
+def pool_lines(exporters: Sequence[Document]) -> Iterator[Line]:
+    """Exporters that sent fewer samples than the packets they chose from call for."""
+    for exporter in exporters:
+        expected = exporter["expected_samples"]
+        missing = expected - exporter["pooled_samples"]
+        # Sampling is random: four standard deviations are no chance.
+        if missing > 4 * expected**0.5:
+            yield Text(
+                f"{exporter['agent']}/{exporter['sub_agent']}: {missing:,} of {expected:,} samples"
+                " did not come that were due by the packets that passed",
+                "yellow",
+            )
+
+
+def note_lines(exporters: Sequence[Document]) -> Iterator[Line]:
+    """What happened to exporters, the newest last."""
+    notes = [(note, exporter) for exporter in exporters for note in exporter["notes"]]
+    if not notes:
+        return
+    yield Text()
+    notes.sort(key=lambda pair: pair[0]["time"])
+    if len(notes) > NOTES_SHOWN:
+        yield Text(f"{len(notes) - NOTES_SHOWN} older notes: --json has them")
+    for note, exporter in notes[-NOTES_SHOWN:]:
+        often = f" ({note['count']:,} times)" if note["count"] > 1 else ""
+        name = f"{exporter['agent']}/{exporter['sub_agent']}"
+        yield Text(f"{calendar_time(read_time(note['time']))}  {name}  {note['text']}{often}")
 
 
 def loss_line(service: Document) -> Text:

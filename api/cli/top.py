@@ -127,7 +127,7 @@ def page_lines(now: Look, before: Look | None, url: str) -> Iterator[Line]:
         ("ringscope", "bold"), f"  {url}  {clock_time(now.now_ns)} UTC  up {human_span(up_s)}"
     )
     exporters = service["exporters"]
-    unwell = sum(exporter["state"] != "ok" for exporter in exporters)
+    unwell = sum(exporter["state"] not in ("ok", "moved") for exporter in exporters)
     yield Text.assemble(
         f"{_samples_per_s(now, before):,.0f} samples/s, {service['flow_samples']:,} in all,"
         f" from {len(exporters):,} exporter{'s' * (len(exporters) != 1)}",

@@ -28,7 +28,18 @@ from collector.schema import ExporterHealth
 
 # Of jobs that have series of their own.
 _LIVE: Final = tuple(status for status in get_args(Status) if status != "ended")
-_STATES: Final = ("ok", "counters_only", "rate_unknown")
+_STATES: Final = ("ok", "counters_only", "rate_unknown", "silent", "moved")
+# By exporter: no counters, as what comes late was not lost after all, and exporters may go.
+_LOSSES: Final = {
+    "lost_datagrams": "Datagrams an exporter sent that did not arrive, by their sequence numbers.",
+    "lost_samples": "Flow samples that did not arrive, by their sequence numbers.",
+    "dropped_samples": "Flow samples an exporter chose and could not send, as it counts them.",
+    "expected_samples": "Flow samples due by the packets that an exporter chose from.",
+    "pooled_samples": "Flow samples that came of the expected ones.",
+    "restarts": "How often an exporter started again.",
+}
+
+_EXPORTER: Final = ("exporter", "sub_agent")
 
 router = APIRouter(tags=["metrics"])
 
@@ -105,15 +116,42 @@ def _exporters(exporters: Iterable[ExporterHealth]) -> Iterator[Metric]:
     for state in _STATES:
         by_state.add_metric([state], states[state])
     yield by_state
-    # No counter: a datagram that comes late was not lost after all.
-    lost = GaugeMetricFamily(
-        "ringscope_lost_datagrams",
-        "Datagrams an exporter sent that did not arrive, by their sequence numbers.",
-        labels=["exporter", "sub_agent"],
+    for name, said in _LOSSES.items():
+        lost = GaugeMetricFamily(f"ringscope_{name}", said, labels=_EXPORTER)
+        for exporter in known:
+            lost.add_metric(_labels(exporter), getattr(exporter, name))
+        yield lost
+    yield from _clocks(known)
+
+
+def _clocks(exporters: tuple[ExporterHealth, ...]) -> Iterator[Metric]:
+    offset = GaugeMetricFamily(
+        "ringscope_clock_offset_seconds",
+        "What an exporter's clock says beyond what it is, by what that is known from.",
+        labels=[*_EXPORTER, "basis"],
     )
-    for exporter in known:
-        lost.add_metric([exporter.agent, str(exporter.sub_agent)], exporter.lost_datagrams)
-    yield lost
+    corrected = GaugeMetricFamily(
+        "ringscope_clock_corrected_seconds",
+        "What is taken off an exporter's timestamps.",
+        labels=_EXPORTER,
+    )
+    jitter = GaugeMetricFamily(
+        "ringscope_arrival_jitter_seconds",
+        "How unevenly an exporter's datagrams arrive (RFC 3550).",
+        labels=_EXPORTER,
+    )
+    for exporter in exporters:
+        clock = exporter.clock
+        if clock.offset_s is not None:
+            offset.add_metric([*_labels(exporter), clock.basis], clock.offset_s)
+            corrected.add_metric(_labels(exporter), clock.corrected_s)
+        if clock.jitter_s is not None:
+            jitter.add_metric(_labels(exporter), clock.jitter_s)
+    yield from (offset, corrected, jitter)
+
+
+def _labels(exporter: ExporterHealth) -> list[str]:
+    return [exporter.agent, str(exporter.sub_agent)]
 
 
 def _analysis(account: Account) -> Iterator[Metric]:

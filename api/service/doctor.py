@@ -225,6 +225,7 @@ def _exporters(account: Account, situation: Situation) -> Iterator[Finding]:
     missing = [f"{name} ({agent})" for name, agent in situation.switches if agent not in come]
     mute = [e.agent for e in account.exporters if e.state == "counters_only"]
     unsaid = [e.agent for e in account.exporters if e.state == "rate_unknown"]
+    silent = [e.agent for e in account.exporters if e.state == "silent"]
     if missing:
         yield Finding(
             "exporters",
@@ -232,6 +233,13 @@ def _exporters(account: Account, situation: Situation) -> Iterator[Finding]:
             f"nothing comes from {len(missing)} of {len(situation.switches)} switches of the"
             f" inventory: {_listed(missing)}",
             "point them here too: what passes only them is not seen",
+        )
+    if silent:
+        yield Finding(
+            "exporters",
+            "note",
+            f"nothing comes any more from {_listed(silent)}",
+            "look whether they still run, and still send here",
         )
     if mute:
         yield Finding(
@@ -247,7 +255,7 @@ def _exporters(account: Account, situation: Situation) -> Iterator[Finding]:
             f"{_listed(unsaid)} do not say how often they sample",
             "volumes rest on sequence numbers alone",
         )
-    if not missing and not mute and not unsaid:
+    if not missing and not silent and not mute and not unsaid:
         yield Finding("exporters", "ok", f"samples from {_exporter_count(len(come))}")
 
 
@@ -291,6 +299,19 @@ def _clocks(account: Account, situation: Situation) -> Iterator[Finding]:
             f" than {situation.lateness_s:g} s late, a minute ahead, or too many at once",
             "set the switches' clocks by NTP or PTP, or raise analysis.lateness_s",
         )
+    off = [
+        f"{e.agent} ({e.clock.corrected_s:+.3f} s)"
+        for e in account.exporters
+        if e.clock.corrected_s
+    ]
+    if off:
+        yield Finding(
+            "clocks",
+            "note",
+            f"clocks that are off, put right here: {_listed(off)}",
+            "set the switches' clocks by NTP or PTP: what is known of them here may be some"
+            " milliseconds wrong",
+        )
     if account.analysis_lag_s > situation.lateness_s + PATIENCE_S:
         yield Finding(
             "clocks",
@@ -305,6 +326,7 @@ def _losses(account: Account) -> Iterator[Finding]:
     worst = sorted(account.exporters, key=lambda exporter: -exporter.lost_datagrams)
     names = [exporter.agent for exporter in worst if exporter.lost_datagrams]
     came = max(account.datagrams, 1)
+    dropped = sum(exporter.dropped_samples for exporter in account.exporters)
     losses = (
         (
             account.kernel_drops,
@@ -323,6 +345,12 @@ def _losses(account: Account) -> Iterator[Finding]:
             came + before,
             f"datagrams on the way from {_listed(names)}",
             "look for drops between these switches and this machine",
+        ),
+        (
+            dropped,
+            account.flow_samples + dropped,
+            "samples that switches chose and could not send",
+            "sample less, or let the switches' processors take more samples",
         ),
         (
             account.rows_lost,

@@ -248,6 +248,12 @@ class Service:
             "opcodes": {f"0x{code:02x}": int(n) for code, n in enumerate(codes[:-1]) if n},
             "queue_pairs": queue_pairs,
         }
+        account = self.account()
+        document["dropped_datagrams"] = {
+            "kernel": account.kernel_drops,
+            "backlog": account.backlog_drops,
+            "refused": account.refused_datagrams,
+        }
         return document
 
     def _deliver(self, slices: list[Slice]) -> None:

@@ -7,15 +7,17 @@ import { clock, count, duration, natural, plural, words } from "./units.js";
 const MOST = 500;
 const BASES = {
   exporter: "samples carry the exporter's time (sFlow 0:1043)",
-  interpolated: "times are placed between those of the exporter's datagrams",
+  interpolated: "the exporter's clock is off: its times are put right",
   arrival: "times are those of arrival here: iteration ends are less exact",
 };
 const STATES = {
   ok: "flow samples of known rate come",
-  counters_only: "it sends counters, but no flow samples: sampling is off",
+  counters_only:
+    "it sends counters, but no flow samples, or none any more though packets pass: sampling is off",
   rate_unknown:
     "its samples do not say how densely they were taken: volumes by count are not known",
-  silent: "it was heard since the service started, but not in this window",
+  silent: "it was heard since the service started, but nothing comes any more",
+  moved: "it has another address now and counts as the exporter in its note",
 };
 
 // Exporters of the window, then those that were heard before it, by agent.
@@ -27,6 +29,56 @@ export function allExporters(answer) {
     .filter((exporter) => !known.has(key(exporter)))
     .map((exporter) => (answer.window ? { ...exporter, state: "silent" } : exporter));
   return [...here, ...before].sort((a, b) => natural(key(a), key(b)));
+}
+
+// How far a clock is off; documents of older versions do not say.
+function clockCell(exporter) {
+  const { clock, clock_offset_s: offset } = exporter;
+  const label = { "data-label": "clock" };
+  if (!clock || offset === null)
+    return el(
+      "td",
+      label,
+      el("span", { class: "unknown", "data-tip": clock?.reason ?? null, tabindex: 0 }, "?"),
+    );
+  const sign = offset < 0 ? "−" : "+";
+  const parts = [
+    clock.basis === "hops"
+      ? `by ${plural(clock.samples, "sample")} of connections that others sampled too`
+      : `by the arrival of ${plural(clock.samples, "datagram")}, the network's delay included`,
+    clock.corrected_s && `put right by ${duration(Math.abs(clock.corrected_s), 3)}`,
+    clock.skew_ppm !== null && `runs ${clock.skew_ppm.toFixed(1)} ppm fast`,
+    clock.jitter_s !== null && `datagrams arrive ${duration(clock.jitter_s, 2)} unevenly`,
+  ];
+  return el(
+    "td",
+    label,
+    el(
+      "span",
+      {
+        class: clock.corrected_s ? "bad" : null,
+        "data-tip": parts.filter(Boolean).join("; "),
+        tabindex: 0,
+      },
+      `${sign}${duration(Math.abs(offset), 3)} ± ${duration(clock.error_s, 2)}`,
+    ),
+  );
+}
+
+// Lost on the way by their numbers, or dropped by the sampler; the pools tell what else is missing.
+function samplesLost(exporter) {
+  const { expected_samples: expected = 0, pooled_samples: pooled = 0 } = exporter;
+  const lost = (exporter.lost_samples ?? 0) + (exporter.dropped_samples ?? 0);
+  const tip = [
+    `${count(exporter.lost_samples ?? 0)} lost on the way`,
+    `${count(exporter.dropped_samples ?? 0)} not sent by the switch`,
+    expected && `${count(pooled)} came of ${count(expected)} due by the packets that passed`,
+  ];
+  return el(
+    "td",
+    { "data-label": "samples lost", class: `number ${lost ? "bad" : "soft"}` },
+    el("span", { "data-tip": tip.filter(Boolean).join("; "), tabindex: 0 }, count(lost)),
+  );
 }
 
 function row(exporter) {
@@ -79,10 +131,12 @@ function row(exporter) {
         exporter.time_basis,
       ),
     ),
+    clockCell(exporter),
     el("td", { "data-label": "flow samples", class: "number" }, count(exporter.flow_samples)),
     el("td", { "data-label": "counters", class: "number" }, count(exporter.counter_samples)),
     el("td", { "data-label": "datagrams", class: "number" }, count(exporter.datagrams)),
     el("td", { "data-label": "lost", class: `number ${lost ? "bad" : "soft"}` }, count(lost)),
+    samplesLost(exporter),
     el("td", { "data-label": "errors", class: `number ${errors ? "bad" : "soft"}` }, count(errors)),
     el("td", { "data-label": "protocol", class: "soft" }, exporter.protocol),
   );
@@ -93,14 +147,16 @@ const HEADS = [
   "state",
   "rates",
   "time basis",
+  "clock",
   "flow samples",
   "counters",
   "datagrams",
   "lost",
+  "samples lost",
   "errors",
   "protocol",
 ];
-const WORDY = new Set(["exporter", "state", "time basis", "protocol"]);
+const WORDY = new Set(["exporter", "state", "time basis", "clock", "protocol"]);
 
 function table(answer) {
   const exporters = allExporters(answer);
@@ -183,6 +239,33 @@ function account(answer) {
   ];
 }
 
+function happened(answer) {
+  const notes = allExporters(answer).flatMap((exporter) =>
+    (exporter.notes ?? []).map((note) => ({ ...note, agent: exporter.agent })),
+  );
+  if (!notes.length) return null;
+  notes.sort((a, b) => natural(b.time, a.time));
+  return [
+    el("h2", {}, "What happened"),
+    el(
+      "ul",
+      { class: "plain notes" },
+      notes
+        .slice(0, MOST)
+        .map((note) =>
+          el(
+            "li",
+            {},
+            el("span", { class: "soft" }, `${clock(note.time)} `),
+            el("span", { class: "address" }, note.agent),
+            ` ${note.text}`,
+            note.count > 1 && el("span", { class: "soft" }, ` ${plural(note.count, "time")}`),
+          ),
+        ),
+    ),
+  ];
+}
+
 function unread(answer) {
   const errors = answer.telemetry?.errors ?? [];
   if (!errors.length) return null;
@@ -209,14 +292,16 @@ function unread(answer) {
 export function exportersPage(root) {
   const facts = el("dl", { class: "facts" });
   const list = el("div", { class: "wide" });
+  const notes = el("section", { class: "bare" });
   const errors = el("section", { class: "bare" });
   root.append(
     el("h1", { tabindex: -1 }, "Exporters"),
     el("section", {}, facts),
     el("section", {}, list),
+    notes,
     errors,
   );
-  const parts = [panel(facts, account), panel(list, table), panel(errors, unread)];
+  const parts = [panel(facts, account), panel(list, table), panel(notes, happened), panel(errors, unread)];
   return {
     title: "Exporters",
     async refresh({ signal }) {

@@ -56,8 +56,10 @@ EXPECTED: Final[dict[str, list[Series]]] = {
     "Analysis lag and load B": [(SCRAPED, 0.25)],
     "Exporters by state A": [
         ({"state": "counters_only"}, 1),
+        ({"state": "moved"}, 0),
         ({"state": "ok"}, 1),
         ({"state": "rate_unknown"}, 0),
+        ({"state": "silent"}, 0),
     ],
     "Rows A": [({}, 90)],
     "Rows B": [({}, 512)],

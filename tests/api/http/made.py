@@ -18,7 +18,7 @@ from api.results.database import Results
 from api.results.records import JobRecord, JobUpdate, WindowRecord
 from api.service.account import Account, Check, Situation
 from api.service.doubts import NO_DOUBTS
-from collector.schema import ExporterHealth, TimeBasis
+from collector.schema import ClockHealth, ExporterHealth, ExporterNote, TimeBasis
 from patterns.result import Anomaly, Iteration, JobResult, Parallelism, Subject
 from tests.api import made
 
@@ -49,7 +49,27 @@ ACCOUNT: Final = Account(
     analysis_s=6.5,
     exporters=(
         ExporterHealth(
-            "10.255.0.1", 7, "sflow5", 900, 4000, 200, 2, 8, (1000, 2000), TimeBasis.EXPORTER, "ok"
+            *("10.255.0.1", 7, "sflow5", 900, 4000, 200, 2, 8, (1000, 2000)),
+            *(TimeBasis.INTERPOLATED, "ok"),
+            duplicate_datagrams=1,
+            lost_samples=12,
+            dropped_samples=30,
+            expected_samples=5000,
+            pooled_samples=3990,
+            discard_samples=6,
+            restarts=1,
+            clock=ClockHealth(
+                *(-3.204, 0.000_02, "hops", 5387, "", -3.2045, 1.25, 0.000_31),
+            ),
+            notes=(
+                ExporterNote(START_NS, "restarted", "its agent started again: its uptime fell"),
+                ExporterNote(
+                    END_NS,
+                    "rate_changed",
+                    "sampling rate of a port changed: 1:1,000 -> 1:2,000",
+                    64,
+                ),
+            ),
         ),
         ExporterHealth(
             "2001:db8::9", 0, "sflow5", 101, 0, 7, 0, 0, (), TimeBasis.ARRIVAL, "counters_only"
@@ -70,8 +90,8 @@ SITUATION: Final = Situation(
     hosts=4,
     switches=(("leaf-1", "10.255.0.1"),),
     errors=(),
-    headers=(4006, 0, 0, 0, 0),
-    transports=(0, 1000, 0, 3006, 0),
+    headers=(4006, 0, 0, 0, 0, 0, 0, 0),
+    transports=(0, 1000, 0, 3006, 0, 0),
     doubts=NO_DOUBTS,
 )
 OPEN_ANOMALY: Final = Anomaly(

@@ -209,9 +209,38 @@ def test_exporters_say_how_they_sample(page: Open) -> None:
         )
     ]
     assert rows[0][:4] == ["10.255.0.1 sub 100000", "ok", "1:1,000", "exporter"]
-    assert rows[0][7] == "1"  # lost
+    assert rows[0][8] == "1"  # lost
     assert rows[1][1:3] == ["counters only", "?"]
     assert rows[2][1] == "silent"
+    assert rows[0][4] == "?"  # its samples carry no time of their own
+    answers.telemetry["exporters"][1].update(
+        clock_offset_s=-3.204,
+        clock={
+            **blind["clock"],
+            "basis": "hops",
+            "error_s": 0.000_02,
+            "samples": 5387,
+            "corrected_s": -3.2,
+        },
+        dropped_samples=30,
+        notes=[
+            {
+                "time": "2026-11-30T12:19:08.000000000Z",
+                "kind": "restarted",
+                "text": "its agent started again: its uptime fell",
+                "count": 2,
+            }
+        ],
+    )
+    answers.refresh()
+    shown.until("document.querySelector('.notes li')")
+    assert shown.texts(".notes li") == [
+        "12:19:08 10.255.0.2 its agent started again: its uptime fell 2 times"
+    ]
+    cells = shown.run(
+        "[...document.querySelectorAll('.exporters tbody tr')[1].cells].map((c) => c.innerText)"
+    )
+    assert (cells[4], cells[9]) == ("−3.20 s ± 0.020 ms", "30")
 
 
 @pytest.mark.parametrize(
