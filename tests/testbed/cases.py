@@ -18,7 +18,7 @@ class Program:
     Parameters
     ----------
     drawn : its groups over ranks; none for a program that is no job.
-    over : what carries it, OpenMPI or torch's Gloo.
+    over : what carries it: OpenMPI, torch's Gloo, or made RoCEv2 frames.
     words : the collectives of one turn, or how the model is spread (`programs/`).
     turns : how often.
     turn_ms : how long a turn takes, unless its communication takes longer.
@@ -31,7 +31,7 @@ class Program:
     """
 
     drawn: tuple[Drawn, ...]
-    over: Literal["mpi", "gloo"]
+    over: Literal["mpi", "gloo", "roce"]
     words: str
     turns: int = 40
     turn_ms: int = 500
@@ -53,6 +53,7 @@ class Case:
     sampling : the switch takes one packet in so many.
     bulk : whether a plain bulk transfer runs as well, for as long as nothing else does.
     live : whether a service listens, too.
+    probed : whether pmacctd's sfprobe samples every port, too.
     disturb : what goes wrong; for a case of one program over OpenMPI.
     mtu : of every link.
     hosts : on the switch.
@@ -63,6 +64,7 @@ class Case:
     sampling: int = 10
     bulk: bool = False
     live: bool = False
+    probed: bool = False
     disturb: Callable[[Play], None] | None = None
     mtu: int = 9000
     hosts: int = 8
@@ -256,6 +258,8 @@ CASES = (
             ),
         ),
     ),
+    Case("roce-ring", (Program((shapes.ring(ALL),), "roce", ""),)),
+    Case("two-agents", (RING,), probed=True),
     Case("iperf", (), bulk=True, sampling=200),
     Case("halo", (_mpi("halo"),)),
     Case("parameter-server", (_mpi("server"),)),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +16,7 @@ from bench.real import Finding, findings
 from bench.score import score
 
 ENOUGH_SAMPLES: Final = 50  # of an edge, from which on everything has to be right
+NEAR: Final = 0.3  # of a period: an end that is further away from every true one is none
 BOUNDARY_ERROR: Final = 0.05  # of the period, the median after one constant offset
 
 
@@ -29,7 +32,66 @@ def judge(folder: Path) -> list[Finding]:
     (folder / "result.json").write_text(json.dumps(result, indent=1))
     truth = json.loads((folder / "truth.json").read_text())
     matrix = json.loads((folder / "matrix.json").read_text())
-    return [*findings(truth, result, matrix), *_boundaries(truth, result)]
+    found = [*findings(truth, result, matrix), *_boundaries(truth, result)]
+    live = folder / "live.json"
+    if live.exists():
+        found += judge_service(truth, json.loads(live.read_text()))
+    return found
+
+
+def judge_service(truth: Document, jobs: Sequence[Document]) -> list[Finding]:
+    """What a service concluded in the end, with its numbers of iterations.
+
+    An iteration that was stretched, hidden or killed is one all the same: from the first number
+    to the last, each true end has the number after that of the end before.
+    """
+    endpoints = [set(job["endpoints"]) for job in truth["jobs"]]
+    said = [job for job in jobs if set(job["endpoints"]) in endpoints]
+    text = f"{len(said)} of {len(endpoints)} exact, {len(jobs) - len(said)} false"
+    found = [Finding("live jobs", text, len(said) == len(endpoints) == len(jobs))]
+    for job in said:
+        true = truth["jobs"][endpoints.index(set(job["endpoints"]))]
+        ends = [(i["index"], _ns(i["end"])) for i in job["iterations"] if i["final"]]
+        found.append(_numbering(_cuts_ns(true), ends, true["period_s"] * 1e9))
+    return found
+
+
+def _numbering(
+    true_ns: Sequence[int], said: Sequence[tuple[int, int]], period_ns: float
+) -> Finding:
+    if not said:
+        return Finding("live numbers", "none said", False)
+    number = np.array([index for index, _ in said])
+    end = np.array([at for _, at in said])
+    true = np.array(true_ns)
+    after = np.clip(np.searchsorted(true, end), 1, len(true) - 1)
+    nearest = after - (end - true[after - 1] < true[after] - end)
+    away = end - true[nearest]
+    away -= int(np.median(away))
+    told = np.abs(away) <= NEAR * period_ns
+    ahead = number[told] - nearest[told]
+    slips = [
+        f"{step:+d} at {at}"
+        for step, at in zip(np.diff(ahead), nearest[told][1:], strict=True)
+        if step
+    ]
+    text = f"{told.sum()} of {len(true)} ends numbered"
+    if slips:
+        text += f", slips {', '.join(slips)}"
+    if not told.all():
+        text += f", {(~told).sum()} ends that are none"
+    return Finding("live numbers", text, bool(told.all()) and not slips)
+
+
+def _cuts_ns(job: Document) -> list[int]:
+    """All ends of iterations, the first of each run among them."""
+    return sorted({_ns(i[side]) for i in job["iterations"] for side in ("start", "end")})
+
+
+def _ns(time: str) -> int:
+    whole, _, fraction = time.removesuffix("Z").partition(".")
+    second = int(datetime.fromisoformat(f"{whole}+00:00").timestamp())
+    return second * 1_000_000_000 + int(fraction.ljust(9, "0"))
 
 
 def _boundaries(truth: Document, result: Document) -> list[Finding]:

@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from socket import AF_INET, SOCK_DGRAM, socket
 
-from tests.testbed import clocks, gloo, hosts, live, mpi, rooms, truth
+from tests.testbed import clocks, gloo, hosts, live, mpi, roce, rooms, truth
 from tests.testbed.cases import Case, Program
 from tests.testbed.clocks import Clocks
 from tests.testbed.disturbances import Play
 from tests.testbed.hosts import Host
+from tests.testbed.probes import probes
 from tests.testbed.shell import CommandFailed, running
 from tests.testbed.switch import Switch, await_file, switch
 
@@ -47,6 +48,10 @@ def play(case: Case, seed: int, folder: Path) -> None:
             stack.enter_context(live.served(folder, inventory))
         stack.enter_context(captured(folder))
         switch.sample(case.sampling, targets)
+        if case.probed:
+            where = folder / "probes"
+            where.mkdir()
+            stack.enter_context(probes(all_hosts, case.sampling, COLLECTOR, where))
         began = time.time_ns()
         events = perform(case, jobs, switch, targets)
         time.sleep(LAST_FLUSH_S)
@@ -182,7 +187,12 @@ def start(job: Job, number: int, stack: ExitStack) -> Run:
     folder = job.folder / f"run-{number}"
     folder.mkdir(parents=True)
     processes = []
-    for i, words in enumerate(commands(job.program, job.placed, folder)):
+    words_of = commands(job.program, job.placed, folder)
+    if job.program.over == "roce":
+        lines = roce.clock_lines(time.time_ns(), job.program.turns, job.program.turn_ms)
+        for rank in range(job.program.ranks):
+            (folder / f"clock-{rank}").write_text(lines)
+    for i, words in enumerate(words_of):
         log = folder / f"log-{i}"
         processes.append((stack.enter_context(running(words, log)), log))
     return Run(tuple(processes))
@@ -191,6 +201,9 @@ def start(job: Job, number: int, stack: ExitStack) -> Run:
 def commands(program: Program, placed: Sequence[Host], folder: Path) -> list[list[str]]:
     """What has to be started for a program."""
     turns, each = str(program.turns), str(program.turn_ms)
+    if program.over == "roce":
+        frames = roce.write(placed, program.turns, program.turn_ms, folder)
+        return [roce.command(host, path) for host, path in zip(placed, frames, strict=True)]
     if program.over == "mpi":
         loop = str(mpi.build(folder))
         words = [loop, program.words, str(program.floats), turns, each, str(folder)]
