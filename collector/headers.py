@@ -94,7 +94,7 @@ def _first(header_protocol: int) -> int:
     return OTHER
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _parse(
     buffer: U8,
     start: I64,

@@ -88,7 +88,7 @@ class RoceColumns(NamedTuple):
     marks: U8
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _parse(buffer: U8, start: I64, ends: I64, table: U16, out: RoceColumns) -> None:
     for row in range(len(start)):
         at = int(start[row])

@@ -189,6 +189,7 @@ def test_states_and_rates(tmp_path: Path) -> None:
 
 
 def test_an_output_of_zero_is_no_port(tmp_path: Path) -> None:
+    # sflow/host-sflow#41, #67, #71: packets are sampled before the switch knows where they go.
     read = ingest([capture(tmp_path, [(0, e.datagram(flow()))])])
     assert read.flows.output_state.tolist() == [PortState.UNKNOWN]
 

@@ -33,7 +33,8 @@ def one(sample: bytes) -> dict[str, Any]:
 
 
 def test_expanded_and_compact_samples_mean_the_same() -> None:
-    # Agents of today send expanded samples only; a collector that knows format 1 sees nothing.
+    # host-sflow sends expanded samples only; a collector that knows just 0:1 and 0:2 sees nothing
+    # (path-network/logstash-codec-sflow#2, Edgio/vflow#154, robcowart/elastiflow#410).
     fields: dict[str, Any] = {
         "sequence": 9,
         "source": (0, 7),
@@ -50,6 +51,7 @@ def test_expanded_and_compact_samples_mean_the_same() -> None:
 
 
 def test_compact_source_keeps_its_24_bits() -> None:
+    # Edgio/vflow#179: the index was read as eight bits, and all ports became a few.
     row = one(e.flow_sample(HEADER, source=(0, 0x01_02_03), expanded=False))
     assert row["source_id"] == 0x01_02_03
     # A class beside 0 is no ifIndex, so it cannot be the port that the packet came in by.
@@ -73,6 +75,9 @@ def test_compact_source_keeps_its_24_bits() -> None:
 def test_interface_formats_are_states_not_ports(
     interface: tuple[int, int], state: PortState, value: int, expanded: bool
 ) -> None:
+    # Edgio/vflow#179: the upper two bits are a format, not part of a port's number.
+    # akvorado/akvorado#153, pavel-odintsov/fastnetmon#311, sflow/host-sflow#70: 0x3FFFFFFF is the
+    # switch itself, and a sample with it is a sample.
     row = one(e.flow_sample(HEADER, left=interface, expanded=expanded))
     assert (row["output_state"], row["output"]) == (state, value)
 
@@ -141,12 +146,15 @@ def test_counter_sample_without_generic_counters_counts_but_gives_no_row() -> No
 
 
 def test_agent_address_of_16_bytes_shifts_nothing() -> None:
+    # the-tcpdump-group/tcpdump#870, pmacct/pmacct#460: read as four bytes, it shifts all behind it.
     (row,) = compiled([e.datagram(e.flow_sample(HEADER), agent="2001:db8::9", sub_agent=4)])
     assert (row["agent_hi"], row["agent_lo"]) == from_text("2001:db8::9")
     assert (row["sub_agent"], len(row["flows"])) == (4, 1)
 
 
 def test_damage_is_named_and_what_stands_before_it_is_kept() -> None:
+    # google/gopacket#1228, phaag/nfdump#29, Cistern/sflow#15, robcowart/elastiflow#648: datagrams
+    # that end early, and counts of millions, ended decoders or kept them busy.
     good = e.flow_sample(HEADER)
     whole = e.datagram(good, good)
     cut = compiled([whole[:-1], e.datagram(good, count=900_000_000), b"\0\0\0\4" + whole[4:]])
