@@ -34,7 +34,7 @@ class Program:
     over: Literal["mpi", "gloo", "roce"]
     words: str
     turns: int = 40
-    turn_ms: int = 500
+    turn_ms: int = 800
     floats: int = 1 << 18
     forced: Mapping[str, int] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -206,7 +206,7 @@ CASES = (
                 ),
                 "gloo",
                 "dp_pp",
-                turn_ms=700,
+                turn_ms=1000,
                 sizes={"dp": 4, "pp": 2},
             ),
         ),
@@ -253,7 +253,7 @@ CASES = (
                 "allreduce",
                 forced={"allreduce_algorithm": 4},
                 ranks=4,
-                turn_ms=700,
+                turn_ms=1000,
                 turns=30,
             ),
         ),
