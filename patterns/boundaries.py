@@ -30,6 +30,7 @@ FEWEST_TURNS: Final = 3  # pauses with samples around them, before a volume is k
 UNSEEN: Final = 0.1  # of a turn: a moment so far behind the sample before it was put there
 BLIND: Final = 1.5  # turns without any sample: telemetry was missing, or the job stood still
 FEWEST_ROWS: Final = 10  # of a group, before it gets an offset of its own
+BEYOND: Final = 0.02  # of the volume outside the first or last turn: it is of a turn not given
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,8 @@ def read_clock(
         owner[head:tail] = len(group)
         volume[head:tail] = line
         group.append(int(group_of[connection[head]]))
-    told = np.isfinite(volume)
+    # Outside the first and the last pause there may be more turns than one.
+    told = (volume >= -1 - BEYOND) & (volume <= len(pauses_ns) + BEYOND)
     time = bins.last_ns[rows[told]]
     turn = np.searchsorted(pauses_ns, time)
     origin = int(pauses_ns[0])

@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from collector.schema import FlowBatch
+from patterns.boundaries import reached, read_clock
 from patterns.timeline import Timeline, place
 from reconstruct.bins import Progress
 from reconstruct.iterations import follow_cycle
@@ -107,6 +108,20 @@ def test_an_iteration_that_took_long_is_one(stalled: float, rounds: float) -> No
     found = ends_s(seen(flows))
     assert len(found) == TURNS
     assert np.abs(found - true).max() < 0.02 * PERIOD_S
+
+
+@pytest.mark.parametrize("phase", [0.72, 0.76, 0.8, 0.84])
+def test_a_burst_beyond_the_last_pause_moves_no_end(phase: float) -> None:
+    """The pause before it may lie too near the window's end to be found."""
+    turns = steady()
+    true = true_ends(turns)[:10]
+    stop = float(np.interp(10 + phase, np.arange(TURNS + 1), turns))
+    progress = seen(without(job(turns), stop, 1e9))
+    connections = np.arange(len(progress.connections), dtype=np.int32)
+    pauses_ns = START_NS + np.round((true[:9] + 0.4 * PERIOD_S) * S).astype(np.int64)
+    clock = read_clock(progress, [connections], pauses_ns)
+    found = reached(clock, 1.0, START_NS + np.round(true * S).astype(np.int64))
+    assert np.abs((found - START_NS) / 1e9 - true).max() < 0.02 * PERIOD_S
 
 
 @pytest.mark.parametrize("left", [0.02, 0.05, 0.1])
