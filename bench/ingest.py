@@ -9,8 +9,7 @@ A sender on one core, the receiving side (socket, decoder, store on a scratch di
 - held: the receiving side has a small socket buffer and is stopped half of the time. The loss that
   it reports is the true one, by sequence numbers and by the kernel's count.
 
-Datagrams are a fleet's (`bench.fleet`), encoded once; what differs (sequence numbers, timestamps,
-PSNs) is written into them as they leave. Exits with 1 where a goal is missed.
+Exits with 1 where a goal is missed.
 """
 
 from __future__ import annotations
@@ -21,39 +20,29 @@ import multiprocessing as mp
 import os
 import resource
 import signal
-import socket
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_network
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # run as a script, its own folder would come first
 
-from bench.fleet import Fleet  # noqa: E402
-from bench.fleet_templates import SAMPLE_BYTES  # noqa: E402
+from bench.ring import SAMPLES, Sender, make_ring, renew  # noqa: E402
 from collector.allow import AllowList  # noqa: E402
 from collector.intake import Intake  # noqa: E402
-from collector.mmsg import MOST_DATAGRAMS, MessageWriter  # noqa: E402
+from collector.malloc import keep_freed  # noqa: E402
 from collector.store import Store, StoreSettings  # noqa: E402
 from collector.udp import RECEIVE_BUFFER_BYTES, UdpReceiver  # noqa: E402
-from fixtures.packets import BTH  # noqa: E402
-from fixtures.sflow_layout import DATAGRAM_HEADER_BYTES  # noqa: E402
 
-I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
-
-SAMPLES: Final = 6  # in a datagram
 FULL_PER_S: Final = 80_000  # datagrams
 SHARE_PER_S: Final = 50_000 // SAMPLES
 MOST_SHARE: Final = 0.15
@@ -62,138 +51,8 @@ LOSS_ERROR: Final = 0.001
 SMALL_BUFFER_BYTES: Final = 1 << 20
 HELD_S: Final = 0.05  # of every 0.1 s
 
-_RING_S: Final = 0.5  # of a fleet, sent again and again
 _WARM_S: Final = 3.0  # until memory and compiled code are what they will be
-_TICK_S: Final = 0.001
 _LOOK_S: Final = 0.25
-_ROUNDS: Final = 3  # at the end, slowly: what is lost last shows by what comes after
-# Places in a sample; see bench.fleet_templates.
-_SAMPLE_SEQUENCE, _SOURCE, _POOL, _STAMP, _PSN = 8, 16, 24, 60, 92 + BTH + 9
-
-
-class Ring(NamedTuple):
-    """Datagrams of equal length, one a row, and who numbers them."""
-
-    rows: U8
-    exporter: I64  # (datagrams,)
-    source: I64  # (datagrams, SAMPLES)
-    sequence: I64  # by exporter: the last number given out
-    sample: I64  # by source
-    rate: int
-
-
-def make_ring(seed: int) -> Ring:
-    """A fleet's datagrams in the order of their sending."""
-    fleet = Fleet(seed=seed, samples_per_s=FULL_PER_S * SAMPLES, duration_s=_RING_S)
-    size = DATAGRAM_HEADER_BYTES + SAMPLES * SAMPLE_BYTES
-    rows = []
-    for chunk in fleet.departures(0):
-        places = chunk.offset[chunk.length == size, None] + np.arange(size)
-        rows.append(chunk.buffer[places])
-    joined = np.concatenate(rows)
-    agent = joined[:, 8:12].copy().view(">u4")[:, 0].astype(np.int64)
-    exporters, exporter = np.unique(agent, return_inverse=True)
-    at = DATAGRAM_HEADER_BYTES + SAMPLE_BYTES * np.arange(SAMPLES) + _SOURCE
-    port = joined[:, at[:, None] + np.arange(4)].copy().view(">u4")[..., 0].astype(np.int64)
-    sources, source = np.unique((agent[:, None] << 32) | port, return_inverse=True)
-    return Ring(
-        rows=joined,
-        exporter=exporter.astype(np.int64),
-        source=source.reshape(port.shape).astype(np.int64),
-        sequence=np.zeros(len(exporters), np.int64),
-        sample=np.zeros(len(sources), np.int64),
-        rate=fleet.rate,
-    )
-
-
-@njit(cache=True)
-def _put(row: U8, at: int, size: int, value: int) -> None:
-    for i in range(size):
-        row[at + i] = (value >> (8 * (size - 1 - i))) & 0xFF
-
-
-@njit(cache=True)
-def _renew(ring: Ring, begin: int, end: int, now_ns: int) -> None:
-    """Make rows of a ring the next datagrams of their exporters, taken by now."""
-    for n in range(begin, end):
-        row = ring.rows[n]
-        e = ring.exporter[n]
-        ring.sequence[e] += 1
-        _put(row, 16, 4, ring.sequence[e])
-        _put(row, 20, 4, (now_ns // 1_000_000) & 0xFFFF_FFFF)
-        for k in range(SAMPLES):
-            at = DATAGRAM_HEADER_BYTES + k * SAMPLE_BYTES
-            source = ring.source[n, k]
-            ring.sample[source] += 1
-            _put(row, at + _SAMPLE_SEQUENCE, 4, ring.sample[source])
-            _put(row, at + _POOL, 4, (ring.sample[source] * ring.rate) & 0xFFFF_FFFF)
-            _put(row, at + _STAMP, 8, now_ns - (SAMPLES - k) * 50_000)
-            psn = (np.int64(row[at + _PSN]) << 16) | (np.int64(row[at + _PSN + 1]) << 8)
-            psn |= np.int64(row[at + _PSN + 2])
-            _put(row, at + _PSN, 3, int(psn + 4_001) & 0xFF_FFFF)
-
-
-class Sender:
-    """Sends a ring's datagrams, again and again.
-
-    Attributes
-    ----------
-    sent
-        Datagrams the system took.
-    behind_s
-        How far it was behind its schedule at the worst.
-    """
-
-    def __init__(self, ring: Ring, port: int) -> None:
-        self._ring = ring
-        self._at = 0
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._socket.connect(("127.0.0.1", port))
-        self._writer = MessageWriter(self._socket)
-        self.sent = 0
-        self.behind_s = 0.0
-
-    def send(self, per_s: float, seconds: float, each: Callable[[float], None]) -> None:
-        """Send so many a second; `each` is called every tick with the time that has passed."""
-        began_s = time.perf_counter()
-        goal, done = round(per_s * seconds), 0
-        while done < goal:
-            passed_s = time.perf_counter() - began_s
-            each(passed_s)
-            due = min(int(passed_s * per_s) + 1, goal)
-            while done < due:
-                done += self._write(min(due - done, MOST_DATAGRAMS))
-            now_s = time.perf_counter() - began_s
-            self.behind_s = max(self.behind_s, now_s - done / per_s)
-            time.sleep(_TICK_S)
-
-    def finish(self) -> None:
-        """What still tells of loss: each exporter sends on for a little."""
-        time.sleep(1.0)
-        for _ in range(_ROUNDS):
-            for exporter in range(len(self._ring.sequence)):
-                self._at = int(np.flatnonzero(self._ring.exporter == exporter)[0])
-                self._write(1)
-                time.sleep(0.002)
-
-    def close(self) -> None:
-        """Close the socket."""
-        self._socket.close()
-
-    def _write(self, most: int) -> int:
-        rows = self._ring.rows
-        if self._at == len(rows):
-            self._at = 0
-        end = min(self._at + most, len(rows))
-        _renew(self._ring, self._at, end, time.time_ns())
-        size = rows.shape[1]
-        offset = np.arange(self._at, end, dtype=np.int64) * size
-        count, at = end - self._at, 0
-        while at < count:
-            at += self._writer.write(rows.ravel(), offset[at:], np.full(count - at, size))
-        self._at = end
-        self.sent += count
-        return count
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +89,7 @@ def _cpu_s() -> float:
 def receive(parent: Connection, folder: Path, core: int, buffer_bytes: int) -> None:
     """The receiving side, a process of its own; anything from `parent` tells it to stop."""
     os.sched_setaffinity(0, {core})
+    keep_freed()  # as the service does
     receiver = UdpReceiver("127.0.0.1", 0, receive_buffer_bytes=buffer_bytes)
     receiver.start()
     # A list of networks costs as much as it does in a service that has one.
@@ -313,7 +173,7 @@ def run(
 ) -> Outcome:
     """Receive on the first core what is sent from the last."""
     ring = make_ring(seed)
-    _renew(ring, 0, 0, 0)  # compiles
+    renew(ring, 0, 0, 0)  # compiles
     with _receiving(cores, buffer_bytes) as (process, pipe, port):
         pid = process.pid
         assert pid is not None

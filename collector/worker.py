@@ -16,6 +16,7 @@ from typing import Final
 
 from collector.allow import AllowList
 from collector.intake import Intake, Standing, Taken
+from collector.malloc import keep_freed
 from collector.store import Store, StoreSettings
 from collector.udp import UdpReceiver
 
@@ -104,6 +105,7 @@ def work(
     # A signal to the whole group (systemd, a terminal) is for the parent, which says what to do.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
+    keep_freed()
     receiver = UdpReceiver(bound=bound)
     receiver.start()
     with Store(directory, settings) as store:

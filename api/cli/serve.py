@@ -41,7 +41,9 @@ def run(config: Path | None, overrides: Mapping[str, object]) -> int:
 def _serve(settings: Settings) -> int:
     # All of numba and the database behind it: too slow to wait for where a setting is wrong.
     from api.service.running import Service
+    from collector.malloc import keep_freed
 
+    keep_freed()
     configure(settings.log.format, settings.log.level)
     log = Limited(structlog.get_logger("ringscope"))
     service = Service(settings, log)
