@@ -53,6 +53,7 @@ class Case:
     sampling : the switch takes one packet in so many.
     bulk : whether a plain bulk transfer runs as well, for as long as nothing else does.
     live : whether a service listens, too.
+    watched : whether frames are captured at the switch's ports, too.
     probed : whether pmacctd's sfprobe samples every port, too.
     disturb : what goes wrong; for a case of one program over OpenMPI.
     mtu : of every link.
@@ -65,6 +66,7 @@ class Case:
     bulk: bool = False
     live: bool = False
     probed: bool = False
+    watched: bool = False
     disturb: Callable[[Play], None] | None = None
     mtu: int = 9000
     hosts: int = 8
@@ -80,6 +82,8 @@ def _mpi(words: str, *drawn: Drawn, ends: bool = True, **forced: int) -> Program
 
 
 RING = _mpi("allreduce", shapes.ring(ALL), allreduce_algorithm=4)
+
+ROCE = Program((shapes.ring(ALL),), "roce", "")
 
 CASES = (
     Case("mpi-ring", (RING,)),
@@ -258,7 +262,8 @@ CASES = (
             ),
         ),
     ),
-    Case("roce-ring", (Program((shapes.ring(ALL),), "roce", ""),)),
+    Case("roce-ring", (ROCE,), watched=True),
+    Case("roce-ring-thin", (ROCE,), sampling=100, watched=True),
     Case("two-agents", (RING,), probed=True),
     Case("iperf", (), bulk=True, sampling=200),
     Case("halo", (_mpi("halo"),)),

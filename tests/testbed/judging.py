@@ -14,9 +14,11 @@ from bench.accuracy import analyse
 from bench.compare import Document
 from bench.real import Finding, findings
 from bench.score import score
+from tests.testbed.flushing import FRAMES_PCAP, delays
 
 ENOUGH_SAMPLES: Final = 50  # of an edge, from which on everything has to be right
 NEAR: Final = 0.3  # of a period: an end that is further away from every true one is none
+NOTICED_NS: Final = 5_000_000
 BOUNDARY_ERROR: Final = 0.05  # of the period, the median after one constant offset
 
 
@@ -33,10 +35,23 @@ def judge(folder: Path) -> list[Finding]:
     truth = json.loads((folder / "truth.json").read_text())
     matrix = json.loads((folder / "matrix.json").read_text())
     found = [*findings(truth, result, matrix), *_boundaries(truth, result)]
+    if any(folder.glob(FRAMES_PCAP.format("*"))):
+        found.append(_times(folder))
     live = folder / "live.json"
     if live.exists():
         found += judge_service(truth, json.loads(live.read_text()))
     return found
+
+
+def _times(folder: Path) -> Finding:
+    found = delays(folder)
+    middle, late = np.quantile(found.behind_ns / 1e6, (0.5, 0.99))
+    text = (
+        f"{len(found.behind_ns)} samples {middle:.1f} ms behind (99 %: {late:.0f} ms, at most "
+        f"{found.behind_ns.max() / 1e6:.0f} ms); outside their interval {found.outside():.1%}, "
+        f"by more than {NOTICED_NS / 1e6:.0f} ms {found.outside(NOTICED_NS):.1%}"
+    )
+    return Finding("times", text, True)
 
 
 def judge_service(truth: Document, jobs: Sequence[Document]) -> list[Finding]:

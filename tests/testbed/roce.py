@@ -24,6 +24,7 @@ from fixtures.packets import (
     headers,
 )
 from fixtures.pcap import FILE_HEADER, RECORD_BYTES
+from tests.testbed.flushing import frames
 from tests.testbed.hosts import Host
 from tests.testbed.shell import run
 
@@ -32,7 +33,7 @@ MESSAGE_PACKETS = 32
 MESSAGES = 4  # of each turn
 BURST = 0.4  # of a turn
 FIRST_QP = 0x100
-ENDS_NS = 300_000_000  # before the first turn: all replays have begun
+LEAD_NS = 300_000_000  # before the first turn: all replays have begun
 
 
 def write(placed: Sequence[Host], turns: int, turn_ms: int, folder: Path) -> list[Path]:
@@ -68,11 +69,22 @@ def command(host: Host, frames: Path) -> list[str]:
     return host.command(["tcpreplay", "--intf1=eth0", "--quiet", str(frames)])
 
 
-def clock_lines(began_ns: int, turns: int, turn_ms: int) -> str:
-    """What a program's clock would say: began, ready to communicate, ended."""
-    turn = turn_ms * 1_000_000
-    starts = [began_ns + ENDS_NS + k * turn for k in range(turns)]
-    return "".join(f"{at - ENDS_NS} {at} {at + int(BURST * turn)}\n" for at in starts)
+def write_clocks(ports: Sequence[Path], turns: int, folder: Path) -> None:
+    """What programs' clocks would say: when each rank's frames really came by.
+
+    Parameters
+    ----------
+    ports : of each rank, a capture of what its host sent.
+    turns : how many were due.
+    folder : where clocks are kept.
+    """
+    for rank, port in enumerate(ports):
+        seen = [(key[2], at) for key, at in frames(port) if key[0] != Opcode.ACKNOWLEDGE]
+        number, at = np.array(seen, np.int64).T
+        turn = number // (MESSAGES * MESSAGE_PACKETS)
+        rows = [at[turn == k] for k in range(turns)]
+        lines = [f"{row.min()} {row.min()} {row.max()}\n" for row in rows]
+        (folder / f"clock-{rank}").write_text("".join(lines))
 
 
 def _mac(host: Host) -> int:
@@ -94,7 +106,7 @@ def _writes(turns: int, turn_ms: int) -> tuple[NDArray[np.void], NDArray[np.int6
     packets["dma_bytes"] = MESSAGE_PACKETS * PATH_MTU
     packets["seq"] = number
     due = number // each + BURST * (number % each) / each
-    return packets, ENDS_NS + (due * turn_ms * 1e6).astype(np.int64)
+    return packets, LEAD_NS + (due * turn_ms * 1e6).astype(np.int64)
 
 
 def _acknowledgements(turns: int, turn_ms: int) -> tuple[NDArray[np.void], NDArray[np.int64]]:
@@ -105,7 +117,7 @@ def _acknowledgements(turns: int, turn_ms: int) -> tuple[NDArray[np.void], NDArr
     packets["seq"] = (message + 1) * MESSAGE_PACKETS - 1
     packets["msn"] = message + 1
     due = message // MESSAGES + BURST * (message % MESSAGES + 1) / MESSAGES
-    return packets, ENDS_NS + (due * turn_ms * 1e6).astype(np.int64)
+    return packets, LEAD_NS + (due * turn_ms * 1e6).astype(np.int64)
 
 
 def _blank(count: int) -> NDArray[np.void]:

@@ -21,6 +21,7 @@ from tests.testbed import clocks, gloo, hosts, live, mpi, roce, rooms, truth
 from tests.testbed.cases import Case, Program
 from tests.testbed.clocks import Clocks
 from tests.testbed.disturbances import Play
+from tests.testbed.flushing import FRAMES_PCAP, watched
 from tests.testbed.hosts import Host
 from tests.testbed.probes import probes
 from tests.testbed.shell import CommandFailed, running
@@ -48,6 +49,8 @@ def play(case: Case, seed: int, folder: Path) -> None:
             stack.enter_context(live.served(folder, inventory))
         stack.enter_context(captured(folder))
         switch.sample(case.sampling, targets)
+        if case.watched:
+            stack.enter_context(watched(all_hosts, folder))
         if case.probed:
             where = folder / "probes"
             where.mkdir()
@@ -84,6 +87,9 @@ class Job:
     def clocks(self) -> list[Clocks]:
         """Of each run, the first one first."""
         runs = sorted(self.folder.glob("run-*"))
+        if self.program.over == "roce":
+            ports = [self.folder.parent / FRAMES_PCAP.format(host.number) for host in self.placed]
+            roce.write_clocks(ports, self.program.turns, runs[0])
         return [clocks.read(run, self.program.ranks) for run in runs]
 
 
@@ -187,12 +193,7 @@ def start(job: Job, number: int, stack: ExitStack) -> Run:
     folder = job.folder / f"run-{number}"
     folder.mkdir(parents=True)
     processes = []
-    words_of = commands(job.program, job.placed, folder)
-    if job.program.over == "roce":
-        lines = roce.clock_lines(time.time_ns(), job.program.turns, job.program.turn_ms)
-        for rank in range(job.program.ranks):
-            (folder / f"clock-{rank}").write_text(lines)
-    for i, words in enumerate(words_of):
+    for i, words in enumerate(commands(job.program, job.placed, folder)):
         log = folder / f"log-{i}"
         processes.append((stack.enter_context(running(words, log)), log))
     return Run(tuple(processes))
