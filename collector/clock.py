@@ -103,7 +103,7 @@ class Offset:
     skew_ppm: float | None
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _span(datagram: I64, stamp_ns: U64, oldest: I64, newest: I64) -> None:
     """Oldest and newest stamp of each datagram."""
     for row in range(len(datagram)):
@@ -115,7 +115,7 @@ def _span(datagram: I64, stamp_ns: U64, oldest: I64, newest: I64) -> None:
             newest[d] = max(newest[d], stamp)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _take(e: int, low: int, high: int, arrival_ns: int, state: _State) -> None:
     """Take in the bounds that one datagram gives."""
     passed_ms = min(max(arrival_ns - state.at[e], 0) // 1_000_000, _LONGEST_MS)
@@ -151,7 +151,7 @@ def _take(e: int, low: int, high: int, arrival_ns: int, state: _State) -> None:
             state.correction[e] = 0 if near else state.low[e]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _follow(
     exporter: I64,
     prompt: NDArray[np.bool_],
@@ -189,7 +189,7 @@ def _follow(
                 correction[row] = later[e]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _place(
     exporter: I64,
     arrival_ns: I64,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from collector.addresses import to_text
@@ -17,7 +18,7 @@ from collector.loss import Order, Streams
 from collector.moves import Moves
 from collector.polled import PortBatch
 from collector.ports import PortNames
-from collector.schema import I64, U64, ExporterHealth, FlowBatch, TimeBasis
+from collector.schema import I32, I64, U8, U32, U64, ExporterHealth, FlowBatch, TimeBasis
 from collector.sflow import Headers, Samples
 from collector.sources import CounterRows, FlowRows, Sources
 from collector.timing import Timing
@@ -233,14 +234,12 @@ class ExporterTable:
             Of the datagrams.
         """
         number = flows.exporter.astype(np.int64)
-        self._add("flow_samples", number)
-        self._add("rows_with_rate", number[flows.sampling_rate > 0])
-        self._add("rows_with_stamp", number[flows.time_basis == TimeBasis.EXPORTER])
-        self._add("rows_put_right", number[flows.time_basis == TimeBasis.INTERPOLATED])
-        pairs = np.unique((number << 32) | flows.sampling_rate.astype(np.int64))
-        for pair in pairs.tolist():
-            if pair & 0xFFFF_FFFF and len(self._rates[pair >> 32]) < _MOST_RATES:
-                self._rates[pair >> 32].add(pair & 0xFFFF_FFFF)
+        _tally(
+            flows.exporter,
+            flows.sampling_rate,
+            flows.time_basis,
+            *(self._counts[name] for name in ("flow_samples", *_ROWS)),
+        )
         whole = arrivals.fresh[samples.counter_datagram]
         counted = samples.counters.take(whole)
         flow_rows = FlowRows(
@@ -267,6 +266,12 @@ class ExporterTable:
             flow_rows,
             counter_rows,
         )
+        news = np.flatnonzero(events.rate_is_news)
+        if len(news):
+            pairs = np.unique((number[news] << 32) | flows.sampling_rate[news].astype(np.int64))
+            for pair in pairs.tolist():
+                if len(self._rates[pair >> 32]) < _MOST_RATES:
+                    self._rates[pair >> 32].add(pair & 0xFFFF_FFFF)
         self._happenings.sampling(
             events, flow_rows, counter_rows, arrivals.exporter, arrivals.arrival_ns
         )
@@ -357,6 +362,25 @@ class ExporterTable:
     def _add(self, name: str, number: I64, weight: I64 | None = None) -> None:
         """Add 1, or `weight`, to the count of each exporter in `number`."""
         np.add.at(self._counts[name], number, 1 if weight is None else weight)
+
+
+@njit(cache=True, nogil=True)
+def _tally(
+    exporter: I32,
+    rate: U32,
+    basis: U8,
+    samples: I64,
+    with_rate: I64,
+    with_stamp: I64,
+    put_right: I64,
+) -> None:
+    """Count samples by exporter."""
+    for row in range(len(exporter)):
+        e = exporter[row]
+        samples[e] += 1
+        with_rate[e] += rate[row] != 0
+        with_stamp[e] += basis[row] == TimeBasis.EXPORTER
+        put_right[e] += basis[row] == TimeBasis.INTERPOLATED
 
 
 def _spread(rows: I64, values: NDArray[Any], out: NDArray[Any]) -> NDArray[Any]:

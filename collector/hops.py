@@ -37,6 +37,10 @@ from collector.schema import (
 _BUCKET_NS: Final = 500_000_000
 _SPAN_NS: Final = 4_000_000_000  # samples come up to a second late: so many are looked at together
 _MOST_ROWS: Final = 1 << 17  # that wait
+# Most connections pass one exporter and need not wait; two in one slot wait for nothing.
+_CONNECTIONS: Final = 1 << 18
+_NOBODY: Final = -1
+_SEVERAL: Final = -2
 _MOST_PER_S: Final = 1 << 15  # rows a second that are looked at: of some connections all
 MOST_PAIRS: Final = 1 << 12
 _KEPT: Final = 256  # newest bounds of a pair, on either side
@@ -61,7 +65,7 @@ class _Rows(NamedTuple):
     exporter: I64
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _mixed(value: np.uint64, more: np.uint64) -> np.uint64:
     value = (value ^ more) * np.uint64(0x9E37_79B9_7F4A_7C15)
     return value ^ (value >> np.uint64(29))
@@ -87,11 +91,11 @@ class _Samples(NamedTuple):
     seq: U32
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _select(
-    flows: _Samples, start: int, correction: I64, out: _Rows, found: int
+    flows: _Samples, start: int, correction: I64, owners: I32, out: _Rows, found: int
 ) -> tuple[int, int]:
-    """Add data of connections that their exporters stamped to the `found` rows of `out`.
+    """Add data of connections that several exporters stamped to the `found` rows of `out`.
 
     Returns
     -------
@@ -117,8 +121,15 @@ def _select(
             ends = np.uint64(flows.dest_qp[row]) | np.uint64(1) << np.uint64(32)
         key = _mixed(_mixed(np.uint64(1), flows.src_hi[row]), flows.src_lo[row])
         key = _mixed(_mixed(key, flows.dst_hi[row]), flows.dst_lo[row])
+        key = _mixed(key, ends)
         e = np.int64(flows.exporter[row])
-        out.key[found] = _mixed(key, ends)
+        slot = (key ^ (key >> np.uint64(32))) & np.uint64(len(owners) - 1)
+        if owners[slot] != _SEVERAL:
+            if owners[slot] == _NOBODY or owners[slot] == e:
+                owners[slot] = e
+                continue
+            owners[slot] = _SEVERAL
+        out.key[found] = key
         out.number[found] = np.int64(flows.seq[row])
         out.wide[found] = tcp
         # Times as the exporter told them, so that what is concluded does not lead to itself.
@@ -128,7 +139,7 @@ def _select(
     return len(flows.time_ns), found
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _bounds(group: U64, rows: _Rows, low: I64, high: I64, bound_ns: I64, upper: U8) -> int:
     """Bounds on the clock of exporter `high` less that of `low`, from rows sorted by group."""
     found = 0
@@ -160,7 +171,7 @@ def _bounds(group: U64, rows: _Rows, low: I64, high: I64, bound_ns: I64, upper: 
     return found
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _keep(
     pair: I64,
     bound_ns: I64,
@@ -176,7 +187,7 @@ def _keep(
             seen[p, side] += 1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _most_allowed(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> tuple[float, float]:
     """The interval that most one-sided bounds allow."""
     lower, upper = np.sort(lower), np.sort(upper)
@@ -198,6 +209,7 @@ class Hops:
     """Bounds the offsets between exporters' clocks, over any number of batches."""
 
     def __init__(self) -> None:
+        self._owners = np.full(_CONNECTIONS, _NOBODY, np.int32)
         self._waiting = _rows(0)
         self._waiting_rows = self._looked_rows = 0
         self._pairs = KeyTable(MOST_PAIRS)
@@ -219,7 +231,8 @@ class Hops:
         row, before = 0, self._waiting_rows
         while row < len(flows):
             row, self._waiting_rows = _select(
-                columns, row, self._correction, self._waiting, self._waiting_rows
+                *(columns, row, self._correction, self._owners),
+                *(self._waiting, self._waiting_rows),
             )
             if row < len(flows):
                 if not len(self._waiting.key):  # nobody stamped anything so far
@@ -244,7 +257,7 @@ class Hops:
             rows = taken(rows, some)
         bucket = (rows.time_ns // _BUCKET_NS).astype(np.uint64)
         group = rows.key ^ (bucket * np.uint64(0x9E37_79B9_7F4A_7C15))
-        order = np.argsort(group, kind="stable")
+        order = np.argsort(group)
         low, high, bound_ns = (np.empty(2 * len(group), np.int64) for _ in range(3))
         upper = np.empty(2 * len(group), np.uint8)
         found = _bounds(group[order], taken(rows, order), low, high, bound_ns, upper)

@@ -29,7 +29,7 @@ class _State(NamedTuple):
     fine: I64  # of them, at no whole second after the one before
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _follow(rows: I64, exporter: I64, arrival_ns: I64, uptime_ms: U32, state: _State) -> None:
     for row in rows:
         e = exporter[row]

@@ -52,7 +52,7 @@ class _State(NamedTuple):
     began_ms: I64  # uptime of the first message after it; -1 = there was none
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _restarted(before_ms: int, now_ms: int) -> bool:
     if now_ms >= before_ms - _RESTART_MS:
         return False
@@ -60,7 +60,7 @@ def _restarted(before_ms: int, now_ms: int) -> bool:
     return before_ms < _UPTIME_WRAP_MS - 600_000 or now_ms > 600_000
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _follow(
     stream: I64,
     sequence: U32,

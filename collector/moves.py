@@ -41,7 +41,7 @@ class _State(NamedTuple):
     since_ns: I64  # its first datagram
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _continued(e: int, count: int, state: _State) -> int:
     """Whom a new exporter may continue; -1 = nobody."""
     of_sender = 0
@@ -70,7 +70,7 @@ def _continued(e: int, count: int, state: _State) -> int:
     return found
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _follow(
     number: I64,
     arrival_ns: I64,

@@ -20,7 +20,7 @@ MOST_NAMES: Final = 1 << 16
 _WORDS: Final = 8  # of a name
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _digests(words: U64) -> U64:
     """Two hashes of each row of words: names are told apart by 128 bits."""
     out = np.empty((2, len(words)), np.uint64)
@@ -34,7 +34,7 @@ def _digests(words: U64) -> U64:
     return out
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _follow(number: I64, ifindex: U32, index: I64, before: I64) -> None:
     for row in range(len(number)):
         n = number[row]

@@ -81,20 +81,23 @@ class Events:
 
     Attributes
     ----------
+    rate_is_news : bool, shape (flow rows,)
+        The sample says another rate than its source's sample before, or is its first to say one.
     rate_before : int64, shape (flow rows,)
-        The source's rate until then, where this sample has another; else 0.
+        The rate until then; 0 = none, or no news.
     stopped : bool, shape (counter rows,)
         From here on it is plain that flow samples are missing.
     silent_since_ns : int64, shape (flow rows,)
         When the flow sample before came, where this one ends such a gap; else 0.
     """
 
+    rate_is_news: NDArray[np.bool_]
     rate_before: I64
     stopped: NDArray[np.bool_]
     silent_since_ns: I64
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _pools(
     exporter: I64,
     source: I64,
@@ -102,6 +105,7 @@ def _pools(
     flows: FlowRows,
     sources: _Source,
     exporters: _Exporter,
+    rate_is_news: NDArray[np.bool_],
     rate_before: I64,
 ) -> None:
     for row in range(len(source)):
@@ -109,7 +113,13 @@ def _pools(
         rate = np.int64(flows.rate[row])
         if order[row] == Order.LATE:
             exporters.pooled[e] += 1  # its pool was counted with the one that overtook it
-        if order[row] not in (Order.NEXT, Order.RESTART, Order.LEAP):
+        if order[row] in (Order.LATE, Order.DUPLICATE):
+            continue
+        if rate and rate != sources.rate[s]:
+            rate_before[row] = sources.rate[s]
+            rate_is_news[row] = True
+            sources.rate[s] = rate
+        if order[row] == Order.REUSED:
             continue
         if flows.direction[row]:
             sources.direction[s] = flows.direction[row]
@@ -124,15 +134,11 @@ def _pools(
             more = (dropped - sources.dropped[s]) & 0xFFFF_FFFF
             if more < _HALF:
                 exporters.dropped[e] += more
-        if rate and sources.rate[s] and rate != sources.rate[s]:
-            rate_before[row] = sources.rate[s]
-        if rate:
-            sources.rate[s] = rate
         sources.pool[s] = pool
         sources.dropped[s] = dropped
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _gaps(
     exporter: I64,
     restarted: NDArray[np.bool_],
@@ -221,6 +227,7 @@ class Sources:
         source = self._number(of_flow, flows.source)
         port = self._number(exporter[counters.datagram], counters.ifindex.astype(np.uint64))
         self._grow(exporters)
+        rate_is_news = np.zeros(len(source), np.bool_)
         rate_before = np.zeros(len(source), np.int64)
         _pools(
             of_flow,
@@ -229,6 +236,7 @@ class Sources:
             flows,
             self._sources,
             self._exporters,
+            rate_is_news,
             rate_before,
         )
         stopped = np.zeros(len(port), np.bool_)
@@ -246,7 +254,7 @@ class Sources:
             stopped,
             silent_since_ns,
         )
-        return Events(rate_before, stopped, silent_since_ns)
+        return Events(rate_is_news, rate_before, stopped, silent_since_ns)
 
     def adopt(self, exporter: int, other: int) -> None:
         """Let an exporter's sources go on where those of another, which it was, stand."""
