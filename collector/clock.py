@@ -35,6 +35,9 @@ CORRECTED_NS: Final = 500 * _MS
 BELIEVED_NS: Final = 3_600_000 * _MS
 SURE_DATAGRAMS: Final = 5  # that agree, before an offset is used
 _STEP_DATAGRAMS: Final = 4  # in a row that do not: the clock was set
+# What waits somewhere looks like a clock that was set back, so that is believed only after a time
+# that no datagram waits, with none in between that came as before.
+_WAITED_NS: Final = 60_000 * _MS
 # What a datagram may wait in queues, which puts the bound that the next one gives too low.
 _DELAY_NS: Final = 50 * _MS
 # The fastest that Linux and the BSDs slew a clock; free-running crystals drift by a tenth of it.
@@ -53,6 +56,7 @@ class _State(NamedTuple):
     at: I64  # arrival of the last datagram that was taken in
     agreed: I64  # datagrams
     strayed: I64  # datagrams in a row
+    strayed_at: I64  # arrival of the first of them
     correction: I64  # taken off its stamps
     steps: I64
     anchor_low: I64  # the offset's bounds when they were first sure
@@ -116,6 +120,16 @@ def _span(datagram: I64, stamp_ns: U64, oldest: I64, newest: I64) -> None:
 
 
 @njit(cache=True, nogil=True)
+def _was_set(e: int, back: bool, arrival_ns: int, state: _State) -> bool:
+    """Whether so many datagrams that do not agree, with this one, are a clock that was set."""
+    if not state.strayed[e]:
+        state.strayed_at[e] = arrival_ns
+    state.strayed[e] += 1
+    waited = arrival_ns - state.strayed_at[e] >= _WAITED_NS
+    return state.strayed[e] >= _STEP_DATAGRAMS and (waited or not back)
+
+
+@njit(cache=True, nogil=True)
 def _take(e: int, low: int, high: int, arrival_ns: int, state: _State) -> None:
     """Take in the bounds that one datagram gives."""
     passed_ms = min(max(arrival_ns - state.at[e], 0) // 1_000_000, _LONGEST_MS)
@@ -129,9 +143,8 @@ def _take(e: int, low: int, high: int, arrival_ns: int, state: _State) -> None:
         state.high[e] = max(min(high, before_high), state.low[e])
         state.agreed[e] += 1
         state.strayed[e] = 0
-    elif state.agreed[e] and state.strayed[e] + 1 < _STEP_DATAGRAMS:
+    elif state.agreed[e] and not _was_set(e, high < before_low, arrival_ns, state):
         state.low[e], state.high[e] = before_low, before_high
-        state.strayed[e] += 1
         return
     else:
         state.steps[e] += state.agreed[e] >= SURE_DATAGRAMS

@@ -129,6 +129,31 @@ def test_a_clock_that_is_set_is_followed() -> None:
     assert set(times.basis.tolist()) == {TimeBasis.INTERPOLATED}
 
 
+def test_datagrams_that_wait_are_no_clock_that_was_set() -> None:
+    """A sender, or a queue, that stands still for seconds delays all that is sent meanwhile."""
+    agent = Agent()
+    agent.send(*every_100_ms(1, 20))
+    agent.delay_ns = 3000 * MS
+    waiting = agent.send(*every_100_ms(21, 300))
+    agent.delay_ns = 200_000
+    agent.send(*every_100_ms(321, 20))
+    assert set(waiting.basis.tolist()) == {TimeBasis.EXPORTER}
+    assert agent.clocks.corrections(1).tolist() == [0]
+    assert agent.clocks.steps(1).tolist() == [0]
+
+
+def test_a_clock_that_is_set_back_is_followed_after_a_minute() -> None:
+    agent = Agent()
+    agent.send(*every_100_ms(1, 20))
+    agent.offset_ns = -3000 * MS
+    first = agent.send(*every_100_ms(21, 590))
+    assert set(first.basis.tolist()) == {TimeBasis.EXPORTER}
+    times = agent.send(*every_100_ms(611, 30))
+    assert agent.clocks.steps(1).tolist() == [1]
+    # Those before the minute was over are put right with the rest of their batch.
+    assert set(times.basis.tolist()) == {TimeBasis.INTERPOLATED}
+
+
 def test_one_absurd_stamp_changes_nothing() -> None:
     agent = Agent()
     sent, ages = every_100_ms(1, 20)
