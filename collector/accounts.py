@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
+from collector.latest import Latest
 from collector.schema import (
     I32,
     CounterBatch,
@@ -15,6 +17,7 @@ from collector.schema import (
     ExporterHealth,
     FlowBatch,
     Telemetry,
+    UnknownTag,
 )
 from collector.store.reports import COUNTS
 from collector.store.rows import Exporter
@@ -44,9 +47,19 @@ class Accounts:
             Of all intakes that ever had a number here.
         """
         found: dict[int, list[ExporterHealth]] = {}
+        tags: Counter[UnknownTag] = Counter()
+        latest = Latest()
         for told in parts:
-            for exporter in told.exporters:
-                found.setdefault(self._number(exporter), []).append(exporter)
+            number = self.number(told)
+            for exporter, nth in zip(told.exporters, number.tolist(), strict=True):
+                found.setdefault(nth, []).append(exporter)
+            for tag in told.unknown_tags:
+                here = replace(tag, exporter=int(number[tag.exporter]), count=0)
+                tags[here] += tag.count
+            latest.take(
+                replace(told.ports, exporter=number[told.ports.exporter]),
+                replace(told.hosts, exporter=number[told.hosts.exporter]),
+            )
         return Telemetry(
             flows=NOTHING.flows,
             counters=NOTHING.counters,
@@ -57,6 +70,9 @@ class Accounts:
             counter_samples=sum(told.counter_samples for told in parts),
             lost_datagrams=sum(told.lost_datagrams for told in parts),
             decode_errors=sum(told.decode_errors for told in parts),
+            ports=latest.ports,
+            hosts=latest.hosts,
+            unknown_tags=tuple(replace(tag, count=count) for tag, count in tags.items()),
         )
 
     def _number(self, exporter: ExporterHealth) -> int:

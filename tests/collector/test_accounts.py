@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from collector.accounts import NOTHING, Accounts
-from collector.schema import DecodeError, ExporterHealth, Telemetry, TimeBasis
+from collector.polled import NOT_SAID, HostBatch, PortBatch
+from collector.schema import DecodeError, ExporterHealth, Telemetry, TimeBasis, UnknownTag
 
 
 def health(agent: str, datagrams: int, **more: object) -> ExporterHealth:
@@ -86,3 +87,29 @@ def test_sums_of_sums_are_sums(parts: int) -> None:
     all_told = [account(health("abc"[n % 2], n + 1)) for n in range(2 * parts)]
     halves = [accounts.sum(all_told[:parts]), accounts.sum(all_told[parts:])]
     assert accounts.sum(halves).exporters == accounts.sum(all_told).exporters
+
+
+def test_what_exporters_told_of_keeps_their_numbers() -> None:
+    ports, hosts = PortBatch.empty(2), HostBatch.empty(1)
+    ports.exporter[:], ports.ifindex[:], ports.name[:] = [0, 1], 5, [b"swp5", b"Ethernet5"]
+    hosts.exporter[:], hosts.name[:] = 1, b"leaf1"
+    first = replace(
+        account(health("a", 1), health("b", 2)),
+        ports=ports,
+        hosts=hosts,
+        unknown_tags=(UnknownTag(1, "sample", 9, 1, 4),),
+    )
+    newer = PortBatch.empty(1)
+    newer.ifindex[:], newer.fcs_errors[:] = 5, 7
+    tags = (UnknownTag(0, "sample", 9, 1, 3), UnknownTag(0, "flow record", 9, 1, 2))
+    second = replace(account(health("b", 1)), ports=newer, unknown_tags=tags)
+    whole = Accounts().sum([first, second])
+    assert [e.agent for e in whole.exporters] == ["a", "b"]
+    assert whole.ports.exporter.tolist() == [0, 1]
+    assert whole.ports.name.tolist() == [b"swp5", b"Ethernet5"]
+    assert whole.ports.fcs_errors.tolist() == [NOT_SAID, 7]
+    assert (whole.hosts.exporter.tolist(), whole.hosts.name.tolist()) == ([1], [b"leaf1"])
+    assert whole.unknown_tags == (
+        UnknownTag(1, "sample", 9, 1, 7),
+        UnknownTag(1, "flow record", 9, 1, 2),
+    )

@@ -4,6 +4,7 @@ import struct
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from collector import sflow
 from collector.addresses import from_text
 from collector.schema import HeaderState, PortState
-from collector.sflow import Status
+from collector.sflow import Status, datagrams
 from tests.collector import encode as e
 from tests.collector.conftest import payloads_of
 from tests.collector.twins import assert_equal_to_twin, batch_of, compiled
@@ -293,3 +294,18 @@ def test_decoding_gives_back_what_was_encoded(
     assert (row["output_state"], row["output"]) == (states[ports[1][0]], ports[1][1])
     assert (row["stamp_ns"], row["dest_qp"], row["seq"]) == (stamp, qp, psn)
     assert (row["message_bytes"], row["payload_bytes"]) == (size, 1024)
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.binary(min_size=1, max_size=200), at=st.integers(0, 199), bit=st.integers(0, 7))
+def test_the_digest_tells_datagrams_apart(data: bytes, at: int, bit: int) -> None:
+    # A datagram that comes again is a duplicate only if each of its bytes is the same.
+    other = bytearray(data)
+    other[at % len(data)] ^= 1 << bit
+
+    def digest(value: bytes, before: int) -> int:
+        held = np.frombuffer(b"\xff" * before + value + b"\xff" * 40, np.uint8)
+        return int(datagrams.digest(held, before, before + len(value)))
+
+    assert digest(data, 0) == digest(data, 3)  # wherever it stands
+    assert len({digest(each, 0) for each in (data, bytes(other), data + b"\0", data[:-1])}) == 4
