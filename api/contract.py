@@ -41,6 +41,8 @@ _LOSSES: Final = (
     "dropped_samples",
     "expected_samples",
     "pooled_samples",
+    "due_samples",
+    "counted_samples",
     "discard_samples",
     "unknown_samples",
 )

@@ -339,12 +339,15 @@ class ExporterTable:
     def _columns(self, count: int) -> dict[str, I64]:
         """Counts of all exporters."""
         expected, pooled = self._sources.by_pool(count)
+        due, counted = self._sources.by_counters(count)
         return self._counts | {
             "lost_datagrams": self._datagrams.lost(count),
             "lost_samples": self._sources.lost(count),
             "dropped_samples": self._sources.dropped(count),
             "expected_samples": np.rint(expected).astype(np.int64),
             "pooled_samples": pooled,
+            "due_samples": np.rint(due).astype(np.int64),
+            "counted_samples": counted,
         }
 
     def _grow(self) -> None:

@@ -444,6 +444,8 @@ class ExporterHealth:
     dropped_samples: int = 0  # that its samplers chose and could not send, as they count them
     expected_samples: int = 0  # by the pools that they chose from, behind a source's first sample
     pooled_samples: int = 0  # that came of those
+    due_samples: int = 0  # by what passed its sampled ports, between two of their counters
+    counted_samples: int = 0  # that came of those
     restarts: int = 0
     # What came is the same whenever it came; what its arrival tells is not.
     clock: ClockHealth = field(default=ClockHealth(), compare=False)

@@ -40,6 +40,7 @@ class _Source(NamedTuple):
     out_pkts: I64
     epoch: I64  # the exporter's, of those counters
     counted_ns: I64  # their arrival
+    since: I64  # flow samples that came since then
 
 
 class _Exporter(NamedTuple):
@@ -52,6 +53,8 @@ class _Exporter(NamedTuple):
     dropped: I64  # chosen, and not sent for lack of resources
     pooled: I64  # samples behind a source's first
     expected: NDArray[np.float64]  # samples by the pools they were chosen from, over the same
+    passed: NDArray[np.float64]  # samples by what passed the ports, between two of their counters
+    counted: I64  # samples that came between the same
 
 
 class FlowRows(NamedTuple):
@@ -144,6 +147,7 @@ def _gaps(
     restarted: NDArray[np.bool_],
     arrival_ns: I64,
     flow_datagram: I64,
+    flow_source: I64,
     counters: CounterRows,
     port: I64,
     known: int,
@@ -163,15 +167,19 @@ def _gaps(
             into = np.int64(counters.in_pkts[counter])
             out = np.int64(counters.out_pkts[counter])
             if s < known:
-                # Only a port that was sampled before promises samples, and only what passed
-                # since the newest flow sample of any port is missing.
+                # Only a port that was sampled before promises samples, and only when none of any
+                # port came since, all of them are missing.
                 goes_on = sources.in_pkts[s] >= 0 and sources.epoch[s] == exporters.epoch[e]
-                if goes_on and sources.rate[s] and sources.counted_ns[s] > exporters.flow_ns[e]:
+                if goes_on and sources.rate[s]:
                     passed = (into - sources.in_pkts[s]) & 0xFFFF_FFFF
                     if sources.direction[s] == 2:
                         passed = (out - sources.out_pkts[s]) & 0xFFFF_FFFF
                     if passed < _HALF:
-                        exporters.due[e] += passed / sources.rate[s]
+                        exporters.passed[e] += passed / sources.rate[s]
+                        exporters.counted[e] += sources.since[s]
+                        if sources.counted_ns[s] > exporters.flow_ns[e]:
+                            exporters.due[e] += passed / sources.rate[s]
+                sources.since[s] = 0
                 sources.in_pkts[s] = into
                 sources.out_pkts[s] = out
                 sources.epoch[s] = exporters.epoch[e]
@@ -184,6 +192,8 @@ def _gaps(
             if exporters.missing[e]:
                 exporters.missing[e] = 0
                 silent_since_ns[flow] = exporters.flow_ns[e]
+            if flow_source[flow] < known:
+                sources.since[flow_source[flow]] += 1
             exporters.due[e] = 0.0
             exporters.flow_ns[e] = arrival_ns[d]
             flow += 1
@@ -246,6 +256,7 @@ class Sources:
             restarted,
             arrival_ns,
             flows.datagram,
+            source,
             counters,
             port,
             len(self._keys),
@@ -282,6 +293,10 @@ class Sources:
     def by_pool(self, exporters: int) -> tuple[NDArray[np.float64], I64]:
         """Samples that the pools promise, and those that came, both behind a source's first."""
         return self._exporters.expected[:exporters], self._exporters.pooled[:exporters]
+
+    def by_counters(self, exporters: int) -> tuple[NDArray[np.float64], I64]:
+        """Samples that the ports' counters promise, and those that came of them."""
+        return self._exporters.passed[:exporters], self._exporters.counted[:exporters]
 
     def missing(self, exporters: int) -> NDArray[np.bool_]:
         """Whether counters promise samples that do not come; bool, shape (exporters,)."""
@@ -332,4 +347,6 @@ def _exporters(rows: int) -> _Exporter:
         dropped=np.zeros(rows, np.int64),
         pooled=np.zeros(rows, np.int64),
         expected=np.zeros(rows, np.float64),
+        passed=np.zeros(rows, np.float64),
+        counted=np.zeros(rows, np.int64),
     )

@@ -121,15 +121,18 @@ def samples_cell(exporter: Document) -> Text:
 def pool_lines(exporters: Sequence[Document]) -> Iterator[Line]:
     """Exporters that sent fewer samples than the packets they chose from call for."""
     for exporter in exporters:
-        expected = exporter["expected_samples"]
-        missing = expected - exporter["pooled_samples"]
-        # Sampling is random: four standard deviations are no chance.
-        if missing > 4 * expected**0.5:
-            yield Text(
-                f"{exporter['agent']}/{exporter['sub_agent']}: {missing:,} of {expected:,} samples"
-                " did not come that were due by the packets that passed",
-                "yellow",
-            )
+        for due, came, by in (
+            ("expected_samples", "pooled_samples", "the pools they are chosen from"),
+            ("due_samples", "counted_samples", "the packets that its ports counted"),
+        ):
+            missing = exporter[due] - exporter[came]
+            # Sampling is random, and counters are of a moment: a twentieth is no chance.
+            if missing > 4 * exporter[due] ** 0.5 and 20 * missing > exporter[due]:
+                yield Text(
+                    f"{exporter['agent']}/{exporter['sub_agent']}: {missing:,} of"
+                    f" {exporter[due]:,} samples did not come that were due by {by}",
+                    "yellow",
+                )
 
 
 def note_lines(exporters: Sequence[Document]) -> Iterator[Line]:

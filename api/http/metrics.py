@@ -36,6 +36,8 @@ _LOSSES: Final = {
     "dropped_samples": "Flow samples an exporter chose and could not send, as it counts them.",
     "expected_samples": "Flow samples due by the packets that an exporter chose from.",
     "pooled_samples": "Flow samples that came of the expected ones.",
+    "due_samples": "Flow samples due by the packets that passed, between two counters of a port.",
+    "counted_samples": "Flow samples that came of those due.",
     "restarts": "How often an exporter started again.",
 }
 

@@ -68,11 +68,13 @@ function clockCell(exporter) {
 // Lost on the way by their numbers, or dropped by the sampler; the pools tell what else is missing.
 function samplesLost(exporter) {
   const { expected_samples: expected = 0, pooled_samples: pooled = 0 } = exporter;
+  const { due_samples: due = 0, counted_samples: counted = 0 } = exporter;
   const lost = (exporter.lost_samples ?? 0) + (exporter.dropped_samples ?? 0);
   const tip = [
     `${count(exporter.lost_samples ?? 0)} lost on the way`,
     `${count(exporter.dropped_samples ?? 0)} not sent by the switch`,
-    expected && `${count(pooled)} came of ${count(expected)} due by the packets that passed`,
+    expected && `${count(pooled)} came of ${count(expected)} due by the pools they are chosen from`,
+    due && `${count(counted)} came of ${count(due)} due by the packets that its ports counted`,
   ];
   return el(
     "td",

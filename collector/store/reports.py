@@ -14,7 +14,11 @@ from collector.store.rows import TIME, Exporter, exporter_name, named_exporter
 
 # What files of older versions lack, and what they mean by it.
 LATER_COUNTS: Final = dict.fromkeys(
-    ("dropped_samples", "expected_samples", "pooled_samples", "restarts"), 0
+    (
+        *("dropped_samples", "expected_samples", "pooled_samples"),
+        *("due_samples", "counted_samples", "restarts"),
+    ),
+    0,
 )
 COUNTS: Final = (
     "datagrams",
@@ -69,6 +73,8 @@ class Reports:
 
     def add(self, telemetry: Telemetry) -> None:
         """Take in what one batch says."""
+        if not telemetry.datagrams and not telemetry.errors:
+            return  # only rows: what they count for is told by another batch
         nameless = telemetry.datagrams
         for exporter in telemetry.exporters:
             nameless -= exporter.datagrams

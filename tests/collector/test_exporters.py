@@ -347,6 +347,21 @@ def test_what_the_sampler_dropped_and_what_its_pool_promises(batches: int) -> No
     assert (exporter.expected_samples, exporter.pooled_samples) == (9 + 40, 19)
 
 
+@BATCHES
+def test_samples_that_a_policer_drops_show_in_the_counters_of_the_ports(batches: int) -> None:
+    # The chip drops what is beyond its limit, and the agent's pool is made up of what it got.
+    switch = Switch(port=5)
+    came = [switch.flow(), switch.count()]
+    for _ in range(10):
+        for _ in range(4):
+            came.append(switch.flow())
+            switch.packets += 3000
+        came.append(switch.count())
+    exporter = one(came, batches)
+    assert (exporter.due_samples, exporter.counted_samples) == (160, 40)
+    assert (exporter.state, exporter.lost_samples, exporter.dropped_samples) == ("ok", 0, 0)
+
+
 def test_samples_lost_on_the_way_show_in_numbers_and_pool() -> None:
     switch = Switch()
     came = [switch.flow() for _ in range(10)]

@@ -66,6 +66,15 @@ ringscope_expected_samples{{exporter="2001:db8::9",sub_agent="0"}} 0.0
 # TYPE ringscope_pooled_samples gauge
 ringscope_pooled_samples{{exporter="10.255.0.1",sub_agent="7"}} 3990.0
 ringscope_pooled_samples{{exporter="2001:db8::9",sub_agent="0"}} 0.0
+# HELP ringscope_due_samples Flow samples due by the packets that passed, between two counters of \
+a port.
+# TYPE ringscope_due_samples gauge
+ringscope_due_samples{{exporter="10.255.0.1",sub_agent="7"}} 8000.0
+ringscope_due_samples{{exporter="2001:db8::9",sub_agent="0"}} 0.0
+# HELP ringscope_counted_samples Flow samples that came of those due.
+# TYPE ringscope_counted_samples gauge
+ringscope_counted_samples{{exporter="10.255.0.1",sub_agent="7"}} 4000.0
+ringscope_counted_samples{{exporter="2001:db8::9",sub_agent="0"}} 0.0
 # HELP ringscope_restarts How often an exporter started again.
 # TYPE ringscope_restarts gauge
 ringscope_restarts{{exporter="10.255.0.1",sub_agent="7"}} 1.0
