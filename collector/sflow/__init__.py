@@ -10,7 +10,7 @@ from collector.sflow.decoding import (
     Samples,
     decode,
 )
-from collector.sflow.packets import DETAIL_BYTES, Drop, SampleColumns, Sampled
+from collector.sflow.sampled import DETAIL_BYTES, Drop, SampleColumns, Sampled
 
 __all__ = [
     "DEFECT_REASONS",

@@ -18,7 +18,7 @@ from collector.schema import (
     HeaderState,
     Transport,
 )
-from collector.sflow.packets import Sampled, Told
+from collector.sflow.sampled import Sampled, Told
 
 
 class _Columns(NamedTuple):

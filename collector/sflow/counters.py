@@ -14,6 +14,7 @@ from collector.sflow import tags
 from collector.sflow.datagrams import Places, Status
 from collector.sflow.strange import Strange, note
 from collector.sflow.tags import Kind
+from collector.sflow.text import text
 from collector.wire import u32, u64
 
 _GENERIC_BYTES: Final = 88
@@ -88,16 +89,6 @@ class Found(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def _copy_text(buffer: U8, at: int, end: int, out: U8) -> bool:
-    """Copy an XDR string's first bytes to `out`; False = it is cut off."""
-    if end - at < 4 or u32(buffer, at) > end - at - 4:
-        return False
-    for i in range(min(u32(buffer, at), len(out))):
-        out[i] = buffer[at + 4 + i]
-    return True
-
-
-@njit(cache=True, nogil=True)
 def _read_generic(buffer: U8, at: int, row: int, out: _Generic) -> None:
     out.ifindex[row] = u32(buffer, at)
     out.speed_bps[row] = u64(buffer, at + 8)
@@ -116,7 +107,7 @@ def _read_generic(buffer: U8, at: int, row: int, out: _Generic) -> None:
 def _read_port(buffer: U8, tag: int, at: int, end: int, row: int, out: _Port) -> bool:
     """Read a record on a port; False = it is none, or too short."""
     if tag == tags.PORT_NAME:
-        return _copy_text(buffer, at, end, out.name[row])
+        return text(buffer, at, end, out.name[row]) >= 0
     if tag == tags.LAG and end - at >= _LAG_BYTES:
         behind = at + (16 if end - at >= _LAG_BYTES + 4 else 12)
         out.aggregate[row] = u32(buffer, behind)
@@ -137,7 +128,7 @@ def _read_port(buffer: U8, tag: int, at: int, end: int, row: int, out: _Port) ->
 def _read_host(buffer: U8, tag: int, at: int, end: int, row: int, out: _Host) -> bool:
     """Read a record on the agent's own machine; False = it is none, or too short."""
     if tag == tags.HOST:
-        return _copy_text(buffer, at, end, out.name[row])
+        return text(buffer, at, end, out.name[row]) >= 0
     if tag == tags.PROCESSOR and end - at >= _PROCESSOR_BYTES:
         out.cpu_5s[row] = np.int32(np.uint32(u32(buffer, at)))
         out.cpu_1m[row] = np.int32(np.uint32(u32(buffer, at + 4)))

@@ -13,7 +13,7 @@ from collector.schema import I64, CounterBatch, FlowBatch
 from collector.sflow import counters, packets
 from collector.sflow.counters import Found
 from collector.sflow.datagrams import Headers, Places, Status, walk
-from collector.sflow.packets import Drop, Sampled
+from collector.sflow.sampled import Drop, Sampled
 from collector.sflow.strange import Strange
 
 REASONS: Final = {

@@ -5,132 +5,28 @@ Both hold the same records, so one kernel reads both.
 
 from __future__ import annotations
 
-from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numba import njit
 
-from collector.memory import zeroed
-from collector.schema import ABSENT_U16, ABSENT_U32, I64, U8, U16, U32, U64, FlowBatch, PortState
+from collector.schema import ABSENT_U16, ABSENT_U32, U8, FlowBatch, PortState
 from collector.sflow import tags
 from collector.sflow.datagrams import Places, Status
+from collector.sflow.fields import sampled_ipv4, sampled_ipv6
+from collector.sflow.sampled import Drop, SampleColumns, Sampled, Told
 from collector.sflow.strange import Strange, note
 from collector.sflow.tags import Kind
-from collector.wire import mapped, u32, u64
+from collector.sflow.text import detail
+from collector.wire import u32, u64
 
-DETAIL_BYTES: Final = 64  # as long as host-sflow lets names of traps, reasons and functions be
 _FLOW_BYTES: Final = 32
 _FLOW_EXPANDED_BYTES: Final = 44
 _DISCARD_BYTES: Final = 32
 _INTERNAL: Final = 0x3FFF_FFFF
 _MOST_VLAN: Final = 4094
-_NO_REASON: Final = np.frombuffer(b"NOT_SPECIFIED\0", np.uint8)
 # What the sampled-IP records leave out of the frame: Ethernet's header and check sequence.
 _ETHERNET_BYTES: Final = 18
-
-
-class Told(IntEnum):
-    """What records of fields (0:2 to 0:4) tell of a packet without a sampled header."""
-
-    NOTHING = 0
-    NOT_IP = 1
-    IP = 2
-
-
-class SampleColumns(NamedTuple):
-    """The columns of `FlowBatch` that a sample itself fills.
-
-    From `src_hi` on only where there is no sampled header, but a record of the packet's fields.
-    """
-
-    source_id: U32
-    input: U32
-    input_state: U8
-    output: U32
-    output_state: U8
-    direction: U8
-    sampling_rate: U32
-    frame_bytes: U32
-    queue: U32
-    queue_bytes: U32
-    transit_ns: U32
-    src_hi: U64
-    src_lo: U64
-    dst_hi: U64
-    dst_lo: U64
-    protocol: U8
-    src_port: U16
-    dst_port: U16
-    dscp: U8
-    ecn: U8
-    tcp_flags: U8
-    payload_bytes: U32
-
-
-class Sampled(NamedTuple):
-    """What else a sample says; columns of shape (samples,)."""
-
-    datagram: I64  # which it came in
-    sequence: U32
-    source: U64  # class << 32 | index of its data source
-    pool: U32  # packets that could have been sampled, counted by the sampler; wraps
-    dropped: U32  # the sampler's own count of lost samples
-    stamp_ns: U64  # record 0:1043; 0 = none
-    stamp_at: I64  # its eight bytes in the buffer; 0 = none
-    header_at: I64  # the sampled header in the buffer
-    header_bytes: I64
-    header_protocol: U32  # 0 = no sampled header
-    status: U8  # Status
-    fault_at: I64
-    vlan: U16  # as the switch tells it beside the header; ABSENT_U16 = it does not
-    stripped: U8  # 1: `vlan` was a tag outside of those in the header
-    vni: U32  # as the switch tells it; ABSENT_U32 = it does not
-    told: U8  # Told
-
-    @classmethod
-    def empty(cls, rows: int) -> Sampled:
-        """So many zeroed rows."""
-        return cls(**zeroed(_SAMPLED_KINDS, rows))
-
-    def take(self, index: I64) -> Sampled:
-        """Rows by index, in that order."""
-        return Sampled(**{name: getattr(self, name)[index] for name in _SAMPLED_KINDS})
-
-
-_SAMPLED_KINDS: Final = {
-    name: np.dtype(kind)
-    for name, kind in {
-        "datagram": "i8",
-        "sequence": "u4",
-        "source": "u8",
-        "pool": "u4",
-        "dropped": "u4",
-        "stamp_ns": "u8",
-        "stamp_at": "i8",
-        "header_at": "i8",
-        "header_bytes": "i8",
-        "header_protocol": "u4",
-        "status": "u1",
-        "fault_at": "i8",
-        "vlan": "u2",
-        "stripped": "u1",
-        "vni": "u4",
-        "told": "u1",
-    }.items()
-}
-
-
-class Drop(NamedTuple):
-    """What only a notice of a dropped packet says; no rows for flow samples."""
-
-    reason: U32
-    detail: U8  # shape (samples, DETAIL_BYTES): text, zeros behind it
-
-    @classmethod
-    def empty(cls, rows: int) -> Drop:
-        """So many zeroed rows."""
-        return cls(np.zeros(rows, np.uint32), np.zeros((rows, DETAIL_BYTES), np.uint8))
 
 
 @njit(cache=True, nogil=True)
@@ -145,83 +41,6 @@ def _interface(form: int, value: int) -> tuple[int, int]:
     if form == 2:
         return PortState.MULTIPLE, value
     return PortState.UNKNOWN, 0
-
-
-@njit(cache=True, nogil=True)
-def _described(buffer: U8, at: int, row: int, out: SampleColumns) -> None:
-    """Fill in a packet from record 0:3 at `at`, sampled IPv4."""
-    out.protocol[row] = u32(buffer, at + 4) & 0xFF
-    out.src_lo[row] = mapped(buffer, at + 8)
-    out.dst_lo[row] = mapped(buffer, at + 12)
-    out.src_port[row] = u32(buffer, at + 16) & 0xFFFF
-    out.dst_port[row] = u32(buffer, at + 20) & 0xFFFF
-    out.tcp_flags[row] = u32(buffer, at + 24) & 0xFF
-    out.dscp[row] = (u32(buffer, at + 28) & 0xFF) >> 2
-    out.ecn[row] = u32(buffer, at + 28) & 3
-    if out.protocol[row] == 17:
-        out.payload_bytes[row] = max(u32(buffer, at) - 28, 0)
-
-
-@njit(cache=True, nogil=True)
-def _described_six(buffer: U8, at: int, row: int, out: SampleColumns) -> None:
-    """Fill in a packet from record 0:4 at `at`, sampled IPv6."""
-    out.protocol[row] = u32(buffer, at + 4) & 0xFF
-    out.src_hi[row] = u64(buffer, at + 8)
-    out.src_lo[row] = u64(buffer, at + 16)
-    out.dst_hi[row] = u64(buffer, at + 24)
-    out.dst_lo[row] = u64(buffer, at + 32)
-    out.src_port[row] = u32(buffer, at + 40) & 0xFFFF
-    out.dst_port[row] = u32(buffer, at + 44) & 0xFFFF
-    out.tcp_flags[row] = u32(buffer, at + 48) & 0xFF
-    out.dscp[row] = (u32(buffer, at + 52) & 0xFF) >> 2
-    out.ecn[row] = u32(buffer, at + 52) & 3
-    if out.protocol[row] == 17:
-        out.payload_bytes[row] = max(u32(buffer, at) - 48, 0)
-
-
-@njit(cache=True, nogil=True)
-def _text(buffer: U8, at: int, end: int, out: U8) -> int:
-    """Copy an XDR string's first bytes to `out`; returns where it ends, -1 = it is cut off."""
-    if end - at < 4 or u32(buffer, at) > end - at - 4:
-        return -1
-    size = u32(buffer, at)
-    out[:] = 0
-    for i in range(min(size, len(out))):
-        out[i] = buffer[at + 4 + i]
-    return at + 4 + (size + 3) // 4 * 4
-
-
-@njit(cache=True, nogil=True)
-def _says_nothing(text: U8) -> bool:
-    """Whether this is the reason that Linux gives where its code does not know one."""
-    return bool(np.all(text[: len(_NO_REASON)] == _NO_REASON))
-
-
-@njit(cache=True, nogil=True)
-def _detail(buffer: U8, tag: int, at: int, end: int, rank: int, out: U8) -> int:
-    """Copy what names a drop to `out` if it says more than what is there; returns its rank.
-
-    Most says a trap of the hardware, then a reason of Linux, an access list, a function.
-    """
-    if tag == tags.HARDWARE_TRAP and rank < 5:
-        trap = _text(buffer, at, end, out)  # the group, and then the trap itself
-        if trap >= 0:
-            _text(buffer, trap, end, out)
-            return 5
-    elif tag == tags.LINUX_REASON and rank < 4:
-        held = out.copy()
-        if _text(buffer, at, end, out) >= 0:
-            if not _says_nothing(out):
-                return 4
-            if not rank:
-                return 1
-            out[:] = held
-    elif tag == tags.ACL and rank < 3:
-        if end - at >= 4 and _text(buffer, at + 4, end, out) >= 0:
-            return 3
-    elif tag == tags.FUNCTION and rank < 2 and _text(buffer, at, end, out) >= 0:
-        return 2
-    return rank
 
 
 @njit(cache=True, nogil=True)
@@ -356,7 +175,7 @@ def _read(
             elif not tags.known_flow_record(tag):
                 note(strange, datagram, Kind.FLOW_RECORD, tag)
             elif discards:
-                rank = _detail(buffer, tag, at, at + size, rank, drop.detail[row])
+                rank = detail(buffer, tag, at, at + size, rank, drop.detail[row])
             at += size
             records -= 1
         if more.vni[row] == ABSENT_U32:
@@ -373,11 +192,11 @@ def _read(
         if four:
             more.told[row] = Told.IP
             out.frame_bytes[row] = u32(buffer, four) + _ETHERNET_BYTES
-            _described(buffer, four, row, out)
+            sampled_ipv4(buffer, four, row, out)
         elif six:
             more.told[row] = Told.IP
             out.frame_bytes[row] = u32(buffer, six) + _ETHERNET_BYTES
-            _described_six(buffer, six, row, out)
+            sampled_ipv6(buffer, six, row, out)
         elif ethernet and u32(buffer, ethernet + 20) not in (0, 0x0800, 0x86DD):
             more.told[row] = Told.NOT_IP
         if ethernet:
