@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collector.schema import U64
-from patterns import timeline
+from patterns import invented, timeline
 from reconstruct.activity import timed
 from reconstruct.bins import Progress
 from reconstruct.iterations import follow_cycle
@@ -73,7 +73,10 @@ def find_ends(progress: Progress, beat: Beat) -> NDArray[np.int64]:
         return turns[:0]
     groups = [np.flatnonzero(np.isin(keys, group)).astype(np.int32) for group in beat.reducers]
     groups = [group for group in groups if len(group)]
+    if not groups and beat.reducers:
+        return turns[:0]
     if not groups:
-        return turns if not beat.reducers else turns[:0]
+        every = np.arange(len(progress.connections), dtype=np.int32)
+        return turns[invented.true_ends(progress, every, turns)]
     placed = timeline.place(progress, groups, turns, may_shard=beat.may_shard)
     return turns[:0] if placed is None else placed.ends_ns

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from patterns import timeline
+from patterns import invented, timeline
 from patterns.beat import Beat
 from patterns.claim import claim
 from patterns.findings.slow_iteration import slow_iterations
@@ -163,7 +163,10 @@ def _place_iterations(
     reducers = [f for f in found if f.role.kind == "dp"]
     unknown: tuple[Collective, Claim] = "unknown", claim(0.5, 0, 1.0, "no gradient burst to read")
     if not reducers:
-        return candidate, flows, found, unknown
+        true = invented.true_ends(progress, candidate.connections, candidate.turns_ns)
+        if true.all():
+            return candidate, flows, found, unknown
+        return *_cut_anew(progress, candidate, candidate.turns_ns[true]), unknown
     placed = timeline.place(
         progress,
         [flows.connection[f.rows] for f in reducers],
@@ -172,10 +175,16 @@ def _place_iterations(
     )
     if placed is None:
         return candidate, flows, found, unknown
-    candidate = replace(candidate, turns_ns=placed.ends_ns)
+    return *_cut_anew(progress, candidate, placed.ends_ns), (placed.collective, placed.claim)
+
+
+def _cut_anew(
+    progress: Progress, candidate: Candidate, turns_ns: NDArray[np.int64]
+) -> tuple[Candidate, Flows, list[Found]]:
+    """All that is measured by turns, with others."""
+    candidate = replace(candidate, turns_ns=turns_ns)
     flows = measure(progress, candidate)
-    found = recognise(flows, split(flows, steady(flows)))
-    return candidate, flows, found, (placed.collective, placed.claim)
+    return candidate, flows, recognise(flows, split(flows, steady(flows)))
 
 
 def _layout(
