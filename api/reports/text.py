@@ -29,6 +29,7 @@ Line = Text | Table
 _LABEL: Final = 10  # columns of the left margin, where a line says what it is about
 _SHAPES_SHOWN: Final = 12  # drawings per block; a job of a thousand hosts must stay readable
 _ENDPOINTS_SHOWN: Final = 6
+_NOTES_SHOWN: Final = 10
 _CANDIDATES_SHOWN: Final = 4
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _CUT: Final = "·"
@@ -288,6 +289,21 @@ def _telemetry(telemetry: Telemetry) -> Iterator[Line]:
         )
         parts = [*behaviour, shown, _shortened(names, _ENDPOINTS_SHOWN)]
         yield _labelled("", "  ".join(filter(None, parts)))
+    yield from _happened(telemetry)
+
+
+def _happened(telemetry: Telemetry) -> Iterator[Line]:
+    """What happened to exporters, oldest first."""
+    notes = sorted(
+        ((note, exporter) for exporter in telemetry.exporters for note in exporter.notes),
+        key=lambda pair: pair[0].time_ns,
+    )
+    for note, exporter in notes[:_NOTES_SHOWN]:
+        often = f" ({note.count:,} times)" if note.count > 1 else ""
+        name = f"{exporter.agent}/{exporter.sub_agent}"
+        yield _labelled("", f"{clock_time(note.time_ns)}  {name}  {note.text}{often}")
+    if len(notes) > _NOTES_SHOWN:
+        yield _labelled("", f"and {len(notes) - _NOTES_SHOWN} more: see notes of the json")
 
 
 def _shortened(names: tuple[str, ...] | list[str], most: int) -> str:

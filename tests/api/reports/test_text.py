@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from api.reports.text import render_text
+from collector.schema import ExporterNote
 from tests.api import made
 
 PICTURE = """\
@@ -66,3 +69,18 @@ def test_hundreds_of_groups_stay_readable() -> None:
     text = render_text(made.analysis(made.job(groups=groups)), made.telemetry())
     assert "... and 88 more like these" in text
     assert len(text.splitlines()) < 50
+
+
+def test_what_happened_to_exporters_is_told() -> None:
+    told = made.telemetry()
+    start_ns = 1_796_041_140_000_000_000
+    notes = tuple(
+        ExporterNote(start_ns + n * 10**9, "restarted", f"it started again: {n}", 1 + 2 * (n == 0))
+        for n in range(12)
+    )
+    told = replace(told, exporters=(replace(told.exporters[0], notes=notes),))
+    text = render_text(made.analysis(made.job()), told, width=100)
+    assert "12:19:00.000  10.255.0.1/100000  it started again: 0 (3 times)" in text
+    assert "12:19:09.000  10.255.0.1/100000  it started again: 9\n" in text
+    assert "it started again: 10" not in text
+    assert "and 2 more: see notes of the json" in text
