@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -17,6 +17,7 @@ from bench.score import score
 from tests.testbed.flushing import FRAMES_PCAP, delays
 
 ENOUGH_SAMPLES: Final = 50  # of an edge, from which on everything has to be right
+HEAVY: Final = 0.05  # of the heaviest edge's bytes: more than acknowledgements and start-up carry
 NEAR: Final = 0.3  # of a period: an end that is further away from every true one is none
 NOTICED_NS: Final = 5_000_000
 BOUNDARY_ERROR: Final = 0.05  # of the period, the median after one constant offset
@@ -34,7 +35,8 @@ def judge(folder: Path) -> list[Finding]:
     (folder / "result.json").write_text(json.dumps(result, indent=1))
     truth = json.loads((folder / "truth.json").read_text())
     matrix = json.loads((folder / "matrix.json").read_text())
-    found = [*findings(truth, result, matrix), *_boundaries(truth, result)]
+    found = [*_truth(truth, matrix), *findings(truth, result, matrix)]
+    found += _boundaries(truth, result)
     if any(folder.glob(FRAMES_PCAP.format("*"))):
         found.append(_times(folder))
     live = folder / "live.json"
@@ -107,6 +109,18 @@ def _ns(time: str) -> int:
     whole, _, fraction = time.removesuffix("Z").partition(".")
     second = int(datetime.fromisoformat(f"{whole}+00:00").timestamp())
     return second * 1_000_000_000 + int(fraction.ljust(9, "0"))
+
+
+def _truth(truth: Document, matrix: Mapping[str, int]) -> list[Finding]:
+    """Whether the edges of the truth are those that carry bytes by the switch's own counters."""
+    if not truth["jobs"]:
+        return []
+    true = {
+        f"{src}>{dst}" for job in truth["jobs"] for g in job["groups"] for src, dst in g["edges"]
+    }
+    heavy = {edge for edge, count in matrix.items() if count > HEAVY * max(matrix.values())}
+    text = f"{len(true & heavy)} of {len(true)} edges carry bytes, {len(heavy - true)} others do"
+    return [Finding("truth", text, true == heavy)]
 
 
 def _boundaries(truth: Document, result: Document) -> list[Finding]:
