@@ -80,9 +80,13 @@ def _set_words(data: U8, length: I64, hit: I64, random: np.random.Generator) -> 
     hit = hit[length[hit] >= 4]
     at = _somewhere(length - 3, hit, random) & ~3
     value = random.choice(_WORDS, len(hit)).astype(">u4")
-    small = random.random(len(hit)) < 0.3
+    kind, columns = random.random(len(hit)), at[:, None] + np.arange(4)
+    small = kind < 0.2
     value[small] = random.integers(1 << 12, size=int(small.sum()))
-    data[hit[:, None], at[:, None] + np.arange(4)] = value.view(np.uint8).reshape(-1, 4)
+    near = kind > 0.7  # lengths that are nearly right
+    before = data[hit[near, None], columns[near]].view(">u4")[:, 0].astype(np.int64)
+    value[near] = (before + random.integers(-9, 10, size=len(before))) & 0xFFFF_FFFF
+    data[hit[:, None], columns] = value.view(np.uint8).reshape(-1, 4)
 
 
 def _splice(data: U8, length: I64, hit: I64, seeds: Datagrams, random: np.random.Generator) -> None:

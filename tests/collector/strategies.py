@@ -90,7 +90,7 @@ def headers(draw: st.DrawFn) -> bytes:
     kind, packet = draw(networks)
     tpids = draw(st.lists(st.sampled_from([0x8100, 0x88A8, 0x9100]), max_size=5))
     frame = e.ethernet(kind, packet, [(tpid, 100 * n) for n, tpid in enumerate(tpids)])
-    keep = draw(st.sampled_from([64, 128, 256]) | st.integers(0, 256))
+    keep = draw(st.sampled_from([64, 128, 256]) | st.integers(0, len(frame)))
     length = draw(st.none() | st.sampled_from([0, 60, 1514, 65_570, 2**32 - 1]))
     protocol = draw(st.sampled_from([1, 1, 1, 11, 12, 13, 4]))
     return e.raw_header(
@@ -142,8 +142,11 @@ def datagrams(draw: st.DrawFn) -> bytes:
     """Samples of all kinds behind a header, then perhaps some damage."""
     agent = draw(st.sampled_from(["10.255.0.1", "2001:db8::9"]))
     data = bytearray(e.datagram(*draw(st.lists(_samples, min_size=1, max_size=4)), agent=agent))
-    for at, value in draw(st.lists(st.tuples(st.integers(0, 300), _word), max_size=3)):
+    changes = st.tuples(st.integers(0, 300), _word | st.integers(-9, -1))
+    for at, value in draw(st.lists(changes, max_size=3)):
         at = 4 * at % (len(data) & ~3)
+        if value < 13:  # lengths that are nearly right
+            value = (int.from_bytes(data[at : at + 4]) + value) % 2**32
         data[at : at + 4] = struct.pack(">I", value)
     whole = draw(st.sampled_from([True, True, False]))
     return bytes(data if whole else data[: draw(st.integers(0, len(data)))])
