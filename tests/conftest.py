@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from api.cli.kernels import find_place
+
 if TYPE_CHECKING:
     from bench.captures import Capture
+
+find_place()  # before anything compiled is imported
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 # The first call of a kernel compiles it, and the machine may be busy: no test is held to a clock.
