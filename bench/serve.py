@@ -143,7 +143,8 @@ def compare(watched: Watched, truth: Document) -> Outcome:
         keys = sorted(key for key in watched.final_at_ns if key[0] == job)
         place = [int(np.abs(ends - watched.ends_ns[key]).argmin()) for key in keys]
         near = [
-            abs(int(ends[at]) - watched.ends_ns[key]) <= SAME * period_ns
+            not watched.complete[key]  # the service does not say that it ended there
+            or abs(int(ends[at]) - watched.ends_ns[key]) <= SAME * period_ns
             for key, at in zip(keys, place, strict=True)
         ]
         steps = np.diff(place)

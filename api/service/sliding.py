@@ -226,9 +226,7 @@ class Sliding:
         settled = [
             job.keys
             for job in self._jobs.values()
-            if job.firm
-            and job.sightings >= SETTLED_SIGHTINGS
-            and job.found.sure >= SETTLED_SURE
+            if job.firm and job.sightings >= SETTLED_SIGHTINGS and job.found.sure >= SETTLED_SURE
         ]
         progress = join(self._window.slices(), outside(settled))
         traffic = classify(progress, self._inventory.storage)
