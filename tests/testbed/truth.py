@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.claims import KINDS
 from tests.testbed import clocks
 from tests.testbed.cases import Program
 from tests.testbed.clocks import Clocks
@@ -39,7 +40,7 @@ def job(name: str, program: Program, placed: Sequence[Host], runs: Sequence[Cloc
         "id": name,
         "hosts": sorted(host.name for host in placed),
         "endpoints": sorted(host.address for host in placed),
-        "parallelism": dict(program.sizes),
+        "parallelism": {kind: program.sizes.get(kind) for kind in KINDS},
         "groups": [
             _group(f"{drawn.kind}-{i}", drawn, placed) for i, drawn in enumerate(program.drawn)
         ],
