@@ -20,7 +20,6 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from collector.memory import zeroed
 from collector.polled import HostBatch, PortBatch
 
 ABSENT_U8: Final = 0xFF
@@ -229,7 +228,7 @@ class FlowBatch:
     @classmethod
     def empty(cls, rows: int = 0) -> Self:
         """A batch of `rows` zeroed rows, to be filled in place by a decoder."""
-        return cls(**zeroed(COLUMNS, rows))
+        return cls(**{name: np.zeros(rows, kind) for name, kind in COLUMNS.items()})
 
     def take(self, index: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Self:
         """Rows by index, mask or slice, in that order."""

@@ -7,7 +7,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from collector.memory import zeroed
 from collector.schema import I64, U8, U16, U32, U64
 
 DETAIL_BYTES: Final = 64  # as long as host-sflow lets names of traps, reasons and functions be
@@ -74,7 +73,7 @@ class Sampled(NamedTuple):
     @classmethod
     def empty(cls, rows: int) -> Sampled:
         """So many zeroed rows."""
-        return cls(**zeroed(_SAMPLED_KINDS, rows))
+        return cls(**{name: np.zeros(rows, kind) for name, kind in _SAMPLED_KINDS.items()})
 
     def take(self, index: I64) -> Sampled:
         """Rows by index, in that order."""
