@@ -53,6 +53,8 @@ def test_tcp_over_ipv6_with_a_traffic_class() -> None:
     ],
 )
 def test_vlan_tags_are_walked_and_the_two_outermost_are_told(tags: list[tuple[int, int]]) -> None:
+    # sflow/sflowtool#30, pavel-odintsov/fastnetmon#736, LibreQoE/LibreQoS#1147: behind two tags
+    # others find no packet, or take the inner tag for the outer one.
     row = parse(e.ethernet(0x0800, e.ipv4(e.udp(WRITE + b"\0" * 4, 1, 4791), 17), tags))
     assert (row["vlan"], row["dest_qp"], row["payload_bytes"]) == (100, 0xBEEF, 64)
     assert row["inner_vlan"] == (tags[1][1] if len(tags) > 1 else ABSENT_U16)
@@ -131,6 +133,7 @@ def test_what_is_no_ip() -> None:
 
 @pytest.mark.parametrize("length", [0, 4_294_967_291, 60, 70_000])
 def test_an_impossible_frame_length_gives_way_to_the_ip_header(length: int) -> None:
+    # pavel-odintsov/fastnetmon#893: switches that send lengths that no frame can have.
     frame = e.ethernet(0x0800, e.ipv4(TCP, 6), [(0x8100, 5)])
     row = parse(frame, frame_bytes=length)
     assert (row["repaired"], row["frame_bytes"], row["payload_bytes"]) == (1, len(frame), 200)

@@ -101,6 +101,8 @@ def test_ipv6_senders() -> None:
 
 
 def test_what_the_kernel_drops_is_counted(receiving: socket.socket, sending: socket.socket) -> None:
+    # netsampler/goflow2#152, #523, logstash-plugins/logstash-codec-netflow#85: "0 drops", while the
+    # socket's buffer ran over.
     receiving.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     reader = MessageReader(receiving)
     sent, received = 0, 0

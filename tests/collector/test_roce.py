@@ -1,3 +1,8 @@
+"""RoCE by hand-made bytes: which headers follow is the opcode's to say.
+
+Dissectors read them at the wrong place, or know no CNP (secdev/scapy#2522, #2794, #3408).
+"""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,8 @@
-"""Tunnels by hand-made bytes: what is inside is the row, what is outside stands beside it."""
+"""Tunnels by hand-made bytes: what is inside is the row, what is outside stands beside it.
+
+Elsewhere tunnels and label stacks hide the packet inside, or one label is read where there are
+several (akvorado/akvorado#1445, sflow/sflowtool#32, sflow/sflowtool#49).
+"""
 
 from __future__ import annotations
 
