@@ -271,18 +271,18 @@ CASES = (
     *(
         Case(
             name,
-            (replace(RING, turns=turns),),
+            (replace(RING, turns=turns, turn_ms=600),),
             live=True,
             disturb=disturb,
         )
         for name, turns, disturb in (
-            ("undisturbed", 60, None),
-            ("shaped-port", 60, disturbances.shaped_port),
-            ("stopped-rank", 60, disturbances.stopped_rank),
-            ("hung-rank", 60, disturbances.hung_rank),
-            ("restarted-job", 40, disturbances.restarted_job),
-            ("restarted-exporter", 60, disturbances.restarted_exporter),
-            ("coarser-sampling", 60, disturbances.coarser_sampling),
+            ("undisturbed", 90, None),
+            ("shaped-port", 90, disturbances.shaped_port),
+            ("stopped-rank", 90, disturbances.stopped_rank),
+            ("hung-rank", 90, disturbances.hung_rank),
+            ("restarted-job", 50, disturbances.restarted_job),
+            ("restarted-exporter", 90, disturbances.restarted_exporter),
+            ("coarser-sampling", 90, disturbances.coarser_sampling),
         )
     ),
 )

@@ -17,7 +17,7 @@ from tests.testbed.hosts import Host
 from tests.testbed.shell import run
 from tests.testbed.switch import Switch
 
-BEGINS_AT = 15  # turns, enough for the job to be known
+BEGINS_AT = 45  # turns, enough for a service to believe in the job and count
 LASTS = 10  # turns
 PAUSE_S = 3.0
 SILENCE_S = 2.0
