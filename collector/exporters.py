@@ -277,6 +277,17 @@ class ExporterTable:
         )
         self._timing.take(flows)
 
+    def put_right(self, flows: FlowBatch) -> None:
+        """Set right the times of all samples, by what all of them tell of their clocks."""
+        self._timing.put_right(len(self), flows)
+        self._changed[:] = True
+        for name, basis in (
+            ("rows_with_stamp", TimeBasis.EXPORTER),
+            ("rows_put_right", TimeBasis.INTERPOLATED),
+        ):
+            of_basis = flows.exporter[flows.time_basis == basis]
+            self._counts[name] = np.bincount(of_basis, minlength=len(self)).astype(np.int64)
+
     def name(self, ports: PortBatch) -> None:
         """Take in what the exporters call their ports; rows with exporter and arrival."""
         if len(ports):

@@ -175,6 +175,13 @@ class Ingest:
             notices.sampled.dropped[kept],
         )
 
+    def put_right(self, flows: FlowBatch) -> None:
+        """Set right, in place, the times of all samples that `add` gave, at the end of a window.
+
+        What later samples tell of an exporter's clock is true of earlier ones.
+        """
+        self._exporters.put_right(flows)
+
     def telemetry(self, errors: Sequence[DecodeError]) -> Telemetry:
         """What was seen so far, without the rows that `add` gave away.
 
@@ -289,8 +296,9 @@ def ingest(
     -----
     A sample's time is the exporter's stamp (record 0:1043) where there is one that is near the
     datagram's arrival, else the arrival: then the sample was taken at the earliest when the
-    exporter sent its previous datagram, and never more than a second (its flush) before. Samples
-    more than `APART_NS` from the median time are counted, but not part of the window.
+    exporter sent its previous datagram, and never more than a second (its flush) before. Stamps of
+    a clock that is surely off are put right (`collector.clock`, `collector.hops`). Samples more
+    than `APART_NS` from the median time are counted, but not part of the window.
     """
     window = Ingest()
     flows: list[FlowBatch] = []
@@ -302,7 +310,9 @@ def ingest(
         flows.append(pieces[0])
         counters.append(pieces[1])
         discards.append(pieces[2])
-    together, apart = _together(FlowBatch.concat(flows))
+    everything = FlowBatch.concat(flows)
+    window.put_right(everything)
+    together, apart = _together(everything)
     if apart:
         reason = "a time more than 31 days from that of most samples: left out"
         errors.append(DecodeError(None, None, None, reason, apart))

@@ -55,14 +55,24 @@ class Timing:
         flows.time_ns[:] = times.time_ns
         flows.time_min_ns[:] = times.time_min_ns
         flows.time_basis[:] = times.basis
-        correction = self._hops.correction(exporters)
+        self._put_right(flows, self._hops.correction(exporters))
+        return times.absurd
+
+    def put_right(self, exporters: int, flows: FlowBatch) -> None:
+        """Set right the times of all samples so far, by all of them; nothing may come after it."""
+        before = self._hops.correction(exporters).copy()
+        self._hops.look()
+        self.settle(exporters)
+        self._put_right(flows, self._hops.correction(exporters) - before)
+
+    @staticmethod
+    def _put_right(flows: FlowBatch, correction: I64) -> None:
         if correction.any():
             off = correction[flows.exporter]
-            off[times.basis == TimeBasis.ARRIVAL] = 0
+            off[flows.time_basis == TimeBasis.ARRIVAL] = 0
             flows.time_ns[:] -= off
             flows.time_min_ns[:] -= off
             flows.time_basis[off != 0] = TimeBasis.INTERPOLATED
-        return times.absurd
 
     def take(self, flows: FlowBatch) -> None:
         """Take in samples whose times were set."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from collector.exporters import SILENT_NS
+from collector.ingest import ingest
 from collector.schema import TimeBasis
 from tests.collector import encode as e
 from tests.collector.hearing import MS, Came, hear, kinds, one
@@ -406,3 +409,39 @@ def test_a_clock_without_stamps_says_why_it_is_not_known() -> None:
     assert (clock.offset_s, clock.basis) == (None, "none")
     assert clock.reason == "its samples carry no time"
     assert clock.jitter_s == 0.0
+
+
+def test_clocks_that_differ_by_less_than_delays_are_put_right_by_connections(
+    tmp_path: Path,
+) -> None:
+    # Three switches see one connection; the third's clock is 80 ms behind, which arrival hides.
+    switches = [Switch(f"10.255.0.{n}", sender=f"192.0.2.{n}") for n in (1, 2, 3)]
+    order = np.random.default_rng(4).integers(0, 3, 600).tolist()
+    came = []
+    for psn in range(600):
+        switch = switches[order[psn]]
+        taken_ms = 10.0 * psn
+        off_ms = -80.0 if switch is switches[2] else 0.0
+        frame = e.roce(e.bth(0x07, 0x11, psn) + b"d" * 1024)
+        switch.at_ms, switch.sample = taken_ms, switch.sample + 1
+        stamp_ns = e.EPOCH_NS + round((taken_ms + off_ms) * MS)
+        sample = e.flow_sample(
+            e.timestamp(stamp_ns), e.raw_header(frame), sequence=switch.sample, pool=0
+        )
+        came.append(switch.send(sample, after_ms=3.0))
+    path = tmp_path / "a.pcap"
+    path.write_bytes(
+        e.pcap((e.EPOCH_NS + round(c.at_ms * MS), e.packet(c.data, src=c.sender)) for c in came)
+    )
+    told = ingest([path])
+    found = {x.agent: x for x in told.exporters}
+    assert found["10.255.0.1"].time_basis == found["10.255.0.2"].time_basis == TimeBasis.EXPORTER
+    assert found["10.255.0.3"].time_basis == TimeBasis.INTERPOLATED
+    assert kinds(found["10.255.0.3"]) == [("clock_off", 1)]
+    third = found["10.255.0.3"].clock
+    assert third.basis == "hops"
+    assert third.offset_s is not None
+    assert third.error_s is not None
+    assert abs(third.offset_s + 0.080) <= third.error_s
+    off_ns = told.flows.time_ns - (e.EPOCH_NS + told.flows.seq.astype(np.int64) * 10 * MS)
+    assert np.abs(off_ns).max() <= 10 * MS

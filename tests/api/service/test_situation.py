@@ -106,7 +106,7 @@ def test_the_doctor_goes_the_way_of_a_sample(
 
     send(service, *(sampled(n, e.raw_header(WHOLE, keep=CUT)) for n in range(2, 5)))
     headers = service.situation().headers
-    assert headers[HeaderState.TRUNCATED_TRANSPORT] == sum(headers) == 3
+    assert headers[HeaderState.TRUNCATED_BTH] == sum(headers) == 3
     assert "3 of 3 samples are cut before their RoCE" in wrong(service, capsys)
 
     send(service, *(sampled(n, e.raw_header(WHOLE)) for n in range(5, 8)))
