@@ -21,7 +21,7 @@ class Program:
     over : what carries it: OpenMPI, torch's Gloo, or made RoCEv2 frames.
     words : the collectives of one turn, or how the model is spread (`programs/`).
     turns : how often.
-    turn_ms : how long a turn takes, unless its communication takes longer.
+    turn_ms : how long a turn takes, unless its communication takes more than a quarter of that.
     floats : size of the collectives, of MPI only.
     forced : OpenMPI's ``coll_tuned_`` settings.
     sizes : the true parallel dimensions.
@@ -210,7 +210,7 @@ CASES = (
                 ),
                 "gloo",
                 "dp_pp",
-                turn_ms=1000,
+                turn_ms=250,
                 sizes={"dp": 4, "pp": 2},
             ),
         ),

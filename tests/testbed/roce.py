@@ -6,6 +6,7 @@ The bytes are those that `fixtures` writes into samples; here a real switch take
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -33,11 +34,11 @@ MESSAGE_PACKETS = 32
 MESSAGES = 4  # of each turn
 BURST = 0.4  # of a turn
 FIRST_QP = 0x100
-LEAD_NS = 300_000_000  # before the first turn: all replays have begun
+REPLAY = Path(__file__).parent / "programs" / "replay.py"
 
 
-def write(placed: Sequence[Host], turns: int, turn_ms: int, folder: Path) -> list[Path]:
-    """One capture per rank with all that its host sends; hosts become deaf and dumb otherwise.
+def write(placed: Sequence[Host], turns: int, turn_ms: int, folder: Path) -> list[list[Path]]:
+    """All that each rank sends, a capture per turn; hosts become deaf and dumb otherwise.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ def write(placed: Sequence[Host], turns: int, turn_ms: int, folder: Path) -> lis
     for host in placed:
         # Nobody listens; without an address, no kernel complains of that to the sender.
         run(["ip", "netns", "exec", host.name, "ip", "address", "flush", "dev", "eth0"])
-    out = []
+    out: list[list[Path]] = []
     for rank in range(len(placed)):
         after, before = (rank + 1) % len(placed), rank - 1
         data, data_ns = _writes(turns, turn_ms)
@@ -58,15 +59,19 @@ def write(placed: Sequence[Host], turns: int, turn_ms: int, folder: Path) -> lis
             packets["dst"] = int(IPv4Address(placed[to].address))
             packets["src_mac"], packets["dst_mac"] = macs[rank], macs[to]
             packets["dest_qp"] = FIRST_QP + to
-        path = folder / f"frames-{rank}.pcap"
-        _save(path, np.concatenate([data, acks]), np.concatenate([data_ns, acks_ns]), seed=rank)
-        out.append(path)
+        packets = np.concatenate([data, acks])
+        due_ns = np.concatenate([data_ns, acks_ns])
+        turn = due_ns // (turn_ms * 1_000_000)
+        out.append([folder / f"frames-{rank}-{k}.pcap" for k in range(turns)])
+        for k, path in enumerate(out[-1]):
+            _save(path, packets[turn == k], due_ns[turn == k], seed=rank)
     return out
 
 
-def command(host: Host, frames: Path) -> list[str]:
-    """What sends a host's frames, each when it is due."""
-    return host.command(["tcpreplay", "--intf1=eth0", "--quiet", str(frames)])
+def command(host: Host, frames: Sequence[Path], first_ns: int, turn_ms: int) -> list[str]:
+    """What sends a host's frames, each turn's when it is due: the first one's at `first_ns`."""
+    when = [str(first_ns), str(turn_ms)]
+    return host.command([sys.executable, str(REPLAY), *when, *map(str, frames)])
 
 
 def write_clocks(ports: Sequence[Path], turns: int, folder: Path) -> None:
@@ -106,7 +111,7 @@ def _writes(turns: int, turn_ms: int) -> tuple[NDArray[np.void], NDArray[np.int6
     packets["dma_bytes"] = MESSAGE_PACKETS * PATH_MTU
     packets["seq"] = number
     due = number // each + BURST * (number % each) / each
-    return packets, LEAD_NS + (due * turn_ms * 1e6).astype(np.int64)
+    return packets, (due * turn_ms * 1e6).astype(np.int64)
 
 
 def _acknowledgements(turns: int, turn_ms: int) -> tuple[NDArray[np.void], NDArray[np.int64]]:
@@ -117,7 +122,7 @@ def _acknowledgements(turns: int, turn_ms: int) -> tuple[NDArray[np.void], NDArr
     packets["seq"] = (message + 1) * MESSAGE_PACKETS - 1
     packets["msn"] = message + 1
     due = message // MESSAGES + BURST * (message % MESSAGES + 1) / MESSAGES
-    return packets, LEAD_NS + (due * turn_ms * 1e6).astype(np.int64)
+    return packets, (due * turn_ms * 1e6).astype(np.int64)
 
 
 def _blank(count: int) -> NDArray[np.void]:

@@ -33,6 +33,7 @@ LAST_FLUSH_S = 1.5  # the switch holds samples for up to a second
 SETTLE_S = 0.5
 CONCLUDING_S = 6.0  # the service waits for late samples, then looks twice a second
 PROGRAM_S = 240.0
+LEAD_NS = 2_000_000_000  # until all senders of made frames are ready
 BULK_S = 12
 
 
@@ -204,7 +205,11 @@ def commands(program: Program, placed: Sequence[Host], folder: Path) -> list[lis
     turns, each = str(program.turns), str(program.turn_ms)
     if program.over == "roce":
         frames = roce.write(placed, program.turns, program.turn_ms, folder)
-        return [roce.command(host, path) for host, path in zip(placed, frames, strict=True)]
+        first_ns = time.time_ns() + LEAD_NS
+        return [
+            roce.command(host, paths, first_ns, program.turn_ms)
+            for host, paths in zip(placed, frames, strict=True)
+        ]
     if program.over == "mpi":
         loop = str(mpi.build(folder))
         words = [loop, program.words, str(program.floats), turns, each, str(folder)]

@@ -13,7 +13,8 @@
 #include <time.h>
 
 #define JITTER 0.01 /* of a turn, equal on all ranks */
-enum { CHUNKS = 4, COLUMNS = 2, MOST_CHILDREN = 3, LEAST_SHARE = 6, WAIT_NS = 50000 };
+#define LEAST_SHARE 0.75 /* of a turn: no step follows the one before at once */
+enum { CHUNKS = 4, COLUMNS = 2, MOST_CHILDREN = 3, WAIT_NS = 50000 };
 
 static int rank, ranks, floats;
 static float *mine, *theirs;
@@ -25,10 +26,11 @@ static long long now_ns(void) {
 }
 
 /* Until the turn's gradients are there. Accelerators take as long for every step; what else runs on
- * this machine must not make steps longer, and so a late turn is made up for. */
+ * this machine must not make steps longer, and so a late turn is made up for, if only little by
+ * little. */
 static void compute(int turn_ms) {
     static long long due;
-    long long least = now_ns() + turn_ms * 1000000LL / LEAST_SHARE;
+    long long least = now_ns() + (long long)(turn_ms * 1e6 * LEAST_SHARE);
     double jitter = JITTER * (2.0 * rand() / RAND_MAX - 1);
     due += (long long)(turn_ms * 1e6 * (1 + jitter));
     if (due < least) due = least;

@@ -29,7 +29,7 @@ SAMPLE_ROWS = 256  # of an activation between stages
 TENSOR_FLOATS = 1 << 18  # of an activation that tensor parallelism reduces
 LAYERS = 4
 JITTER = 0.01  # of a turn, equal on all ranks
-LEAST_SHARE = 6
+LEAST_SHARE = 0.75  # of a turn: no step follows the one before at once
 
 Turn = Callable[[], None]
 
@@ -175,13 +175,13 @@ def accelerator(turn_s: float) -> Iterator[None]:
     """Waits until the next turn's computing is done.
 
     Accelerators take as long for every step; what else runs on this machine must not make steps
-    longer, and so a late turn is made up for.
+    longer, and so a late turn is made up for, if only little by little.
     """
     jitter = random.Random(1)
     due = 0.0
     while True:
         due += turn_s * jitter.uniform(1 - JITTER, 1 + JITTER)
-        due = max(due, time.time() + turn_s / LEAST_SHARE)
+        due = max(due, time.time() + turn_s * LEAST_SHARE)
         time.sleep(due - time.time())
         yield
 
