@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Final, Protocol
 
 from collector.accounts import NOTHING
 from collector.allow import AllowList
@@ -15,6 +15,10 @@ from collector.packets import Faults
 from collector.schema import FlowBatch, Telemetry
 from collector.store import Store, StoreStatus, since
 from collector.udp import Reception, UdpReceiver
+
+# An account of all exporters costs more than the samples of a batch, so it is made so often: and
+# where there is a new exporter, and where nothing comes.
+_ACCOUNT_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +30,8 @@ class Taken:
     flows
         Its samples; they have been handed to the store, and must not be changed.
     told
-        Counts and exporters since the start, without rows; exporters keep their numbers.
+        Counts and exporters since the start, without rows; exporters keep their numbers. Counts may
+        be those of a second ago, until there is silence.
     now_ns
         Up to when what arrived has been taken, ns since the epoch: its newest datagram, or, where
         none came, this moment.
@@ -141,19 +146,22 @@ class Intake:
         self._flush_s = clock() + hold_s
         self._ingest = Ingest()
         self._faults = Faults()
-        self._told = NOTHING
+        self._told = self._silence = NOTHING
+        self._account_s = clock()
+        self._owing = False  # something came since the last account
 
     def take(self, timeout_s: float) -> Taken | None:
         """See `Source`."""
         left_s = max(self._flush_s - self._clock(), 0.0)
         batch = self._receiver.take(min(timeout_s, left_s))
+        taken: Taken | None = None
         if batch is not None:
             taken = self._add(batch)
-        elif not self._receiver.finished:
+        elif self._owing or not self._receiver.finished:
+            self._settle()
             taken = Taken(NOTHING.flows, self._told, time.time_ns())
-        else:
-            taken = None
         if self._clock() >= self._flush_s:
+            self._settle()
             self._store.flush()
             self._flush_s = self._clock() + self._hold_s
         return taken
@@ -175,6 +183,7 @@ class Intake:
     def close(self) -> None:
         """See `Source`."""
         self._receiver.stop()
+        self._settle()
         self._store.flush()
 
     def standing(self) -> Standing:
@@ -184,7 +193,23 @@ class Intake:
     def _add(self, batch: DatagramBatch) -> Taken:
         now_ns = int(batch.arrival_ns.max())
         flows, counters, _ = self._ingest.add(self._allow.passed(batch), self._faults)
+        self._owing = True
+        exporters = 1 + max(int(rows.exporter.max(initial=-1)) for rows in (flows, counters))
+        due = exporters > len(self._told.exporters) or self._clock() >= self._account_s
+        news = self._account() if due else self._silence
+        self._store.append(replace(news, flows=flows, counters=counters))
+        return Taken(flows, self._told, now_ns)
+
+    def _account(self) -> Telemetry:
+        """What came since this was asked last, without rows; `_told` is of this moment then."""
         told = self._ingest.telemetry(self._faults.errors())
-        self._store.append(since(self._told, replace(told, flows=flows, counters=counters)))
-        self._told = told
-        return Taken(flows, told, now_ns)
+        news = since(self._told, told)
+        self._told, self._silence = told, since(told, told)
+        self._owing = False
+        self._account_s = self._clock() + _ACCOUNT_S
+        return news
+
+    def _settle(self) -> None:
+        """Hand to the store what has been counted and not yet told it."""
+        if self._owing:
+            self._store.append(self._account())

@@ -73,13 +73,14 @@ class Reports:
 
     def add(self, telemetry: Telemetry) -> None:
         """Take in what one batch says."""
-        if not telemetry.datagrams and not telemetry.errors:
-            return  # only rows: what they count for is told by another batch
         nameless = telemetry.datagrams
         for exporter in telemetry.exporters:
             nameless -= exporter.datagrams
+            key = (exporter.agent, exporter.sub_agent, exporter.protocol)
+            if key in self.counts and not telemetry.datagrams and not exporter.datagrams:
+                continue  # most batches hold rows alone, which another one counts
             self._count(
-                (exporter.agent, exporter.sub_agent, exporter.protocol),
+                key,
                 {name: getattr(exporter, name) for name in COUNTS},
                 exporter.sampling_rates,
             )
