@@ -45,7 +45,7 @@ _MOST_PER_S: Final = 1 << 15  # rows a second that are looked at: of some connec
 MOST_PAIRS: Final = 1 << 12
 _KEPT: Final = 256  # newest bounds of a pair, on either side
 LEAST: Final = 3  # on either side, or they say nothing
-_FLOOR_NS: Final = 1_000.0  # what a packet takes from one switch to the next is not known better
+_FLOOR_NS: Final = 2_000.0  # what a packet takes from one switch to the next is not known better
 # Exporters are set right where they are off by more than iteration ends can be placed by, and only
 # where that is sure.
 CORRECTED_NS: Final = 1_000_000.0
@@ -118,7 +118,9 @@ def _select(
             opcode = flows.opcode[row]
             if flows.transport[row] != Transport.ROCEV2 or opcode in (_ACK, _CNP):
                 continue
-            ends = np.uint64(flows.dest_qp[row]) | np.uint64(1) << np.uint64(32)
+            # Answers to reads count with the other side's numbers.
+            answer = np.uint64(0x0D <= opcode & 0x1F <= 0x10)
+            ends = np.uint64(flows.dest_qp[row]) | (np.uint64(2) | answer) << np.uint64(32)
         key = _mixed(_mixed(np.uint64(1), flows.src_hi[row]), flows.src_lo[row])
         key = _mixed(_mixed(key, flows.dst_hi[row]), flows.dst_lo[row])
         key = _mixed(key, ends)

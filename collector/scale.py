@@ -90,6 +90,7 @@ def one_scale(
         zero = np.median(offset)
         if len(members) == 2:
             zero = offset[np.argmin(nearness_ns[members])]
+            spread = 2 * spread  # all of the pair's error is that of the one, not half
         scale.offset_ns[members] = offset - zero
         scale.error_ns[members] = spread
     return scale
