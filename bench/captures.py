@@ -28,7 +28,7 @@ _KEEP_S: Final = 6 * 3600
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """One labelled capture: `capture.pcap`, `inventory.toml` and `truth.json` in `folder`."""
+    """One labelled capture, its inventory, truth and full flow records in `folder`."""
 
     scenario: str
     seed: int
@@ -46,6 +46,10 @@ class Capture:
     @property
     def truth(self) -> Path:
         return self.folder / "truth.json"
+
+    @property
+    def flows(self) -> Path:
+        return self.folder / "flows.parquet"
 
 
 class CaptureFailed(Exception):
@@ -119,7 +123,7 @@ def drop_old(cache: Path, current: Path) -> None:
 
 def _generate(scenario: str, seed: int, level: str, folder: Path) -> None:
     command = [sys.executable, "-m", "fixtures", scenario, str(folder)]
-    command += ["--seed", str(seed), "--level", level]
+    command += ["--seed", str(seed), "--level", level, "--flow-records"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         said = done.stderr.strip().splitlines()[-5:]
@@ -128,6 +132,6 @@ def _generate(scenario: str, seed: int, level: str, folder: Path) -> None:
 
 def _thin(whole: Capture, folder: Path, keep_one_in: int) -> None:
     folder.mkdir()
-    for path in (whole.inventory, whole.truth):
+    for path in (whole.inventory, whole.truth, whole.flows):
         shutil.copy(path, folder)
     thin(whole.pcap, folder / "capture.pcap", keep_one_in, seed=whole.seed)

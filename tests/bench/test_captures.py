@@ -42,7 +42,7 @@ def times_made(project: Path) -> int:
 
 def test_made_once_per_arguments(project: Path) -> None:
     first = capture("dp_ring", 3, "rich")
-    assert first.truth.read_text() == "--seed 3 --level rich"
+    assert first.truth.read_text() == "--seed 3 --level rich --flow-records"
     assert capture("dp_ring", 3, "rich") == first
     assert times_made(project) == 1
     assert capture("dp_ring", 4, "rich").folder != first.folder
