@@ -57,7 +57,7 @@ def test_datagrams_samples_and_packets_are_those_of_tshark(tmp_path: Path) -> No
             *(row["sequence"], row["uptime_ms"], row["sub_agent"])
         ]
         flows = row["flows"]
-        assert int(number[0]) == len(flows) + row["counter_samples"]
+        assert int(number[0]) == len(flows) + len(row["counter_samples"])
         names = ("sequence", "sampling_rate", "pool", "dropped")
         for name, theirs_of in zip(names, samples, strict=True):
             assert [flow[name] for flow in flows] == [int(n) for n in theirs_of]
