@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,13 @@ class Clocks:
     began_ns: NDArray[np.int64]
     ready_ns: NDArray[np.int64]
     ended_ns: NDArray[np.int64]
+
+
+def nanoseconds(time: str) -> int:
+    """Nanoseconds since the epoch of a time of a document (RFC 3339, UTC)."""
+    whole, _, fraction = time.removesuffix("Z").partition(".")
+    second = int(datetime.fromisoformat(f"{whole}+00:00").timestamp())
+    return second * 1_000_000_000 + int(fraction.ljust(9, "0"))
 
 
 def read(folder: Path, ranks: int) -> Clocks:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -14,9 +13,11 @@ from bench.accuracy import analyse
 from bench.compare import Document
 from bench.real import Finding, findings
 from bench.score import score
+from tests.testbed.clocks import nanoseconds
 from tests.testbed.flushing import FRAMES_PCAP, delays
 
 ENOUGH_SAMPLES: Final = 50  # of an edge, from which on everything has to be right
+UNEVEN: Final = 1.2  # of the usual step, which one in twenty may take longer than
 HEAVY: Final = 0.05  # of the heaviest edge's bytes: more than acknowledgements and start-up carry
 NEAR: Final = 0.3  # of a period: an end that is further away from every true one is none
 NOTICED_NS: Final = 5_000_000
@@ -68,7 +69,7 @@ def judge_service(truth: Document, jobs: Sequence[Document]) -> list[Finding]:
     found = [Finding("live jobs", text, len(said) == len(endpoints) == len(jobs))]
     for job in said:
         true = truth["jobs"][endpoints.index(set(job["endpoints"]))]
-        ends = [(i["index"], _ns(i["end"])) for i in job["iterations"] if i["final"]]
+        ends = [(i["index"], nanoseconds(i["end"])) for i in job["iterations"] if i["final"]]
         found.append(_numbering(_cuts_ns(true), ends, true["period_s"] * 1e9))
     return found
 
@@ -102,13 +103,7 @@ def _numbering(
 
 def _cuts_ns(job: Document) -> list[int]:
     """All ends of iterations, the first of each run among them."""
-    return sorted({_ns(i[side]) for i in job["iterations"] for side in ("start", "end")})
-
-
-def _ns(time: str) -> int:
-    whole, _, fraction = time.removesuffix("Z").partition(".")
-    second = int(datetime.fromisoformat(f"{whole}+00:00").timestamp())
-    return second * 1_000_000_000 + int(fraction.ljust(9, "0"))
+    return sorted({nanoseconds(i[side]) for i in job["iterations"] for side in ("start", "end")})
 
 
 def _truth(truth: Document, matrix: Mapping[str, int]) -> list[Finding]:
@@ -138,6 +133,16 @@ def _boundaries(truth: Document, result: Document) -> list[Finding]:
         )
         out.append(Finding("boundaries", text, error <= BOUNDARY_ERROR))
     return out
+
+
+def steady(truth: Document) -> bool:
+    """Whether steps took about as long as each other: what else ran here did not get in the way."""
+    spans = [
+        nanoseconds(i["end"]) - nanoseconds(i["start"])
+        for job in truth["jobs"]
+        for i in job["iterations"]
+    ]
+    return bool(np.quantile(spans, 0.95) <= UNEVEN * np.median(spans)) if spans else True
 
 
 def weakest_edge(folder: Path) -> int:

