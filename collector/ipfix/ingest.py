@@ -1,0 +1,483 @@
+"""Datagrams of IPFIX and NetFlow in; flow records, counters and sampled packets out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collector.addresses import to_text
+from collector.ipfix import flows, hft, packets, reading, times
+from collector.ipfix.elements import Field
+from collector.ipfix.flows import Around
+from collector.ipfix.layouts import NO_PLAN, Replay, follow
+from collector.ipfix.messages import (
+    FIRST_DATA,
+    IPFIX,
+    NETFLOW_9,
+    REASONS,
+    VERSION_5_RECORDS,
+    Messages,
+    Sets,
+    Status,
+    walk,
+)
+from collector.ipfix.numbering import Numbering
+from collector.ipfix.plans import Plan, Use
+from collector.ipfix.reading import Rows
+from collector.ipfix.sampling import Samplers, rate_of
+from collector.ipfix.templates import Templates
+from collector.ipfix.times import Times
+from collector.ipfix.totals import Totals
+from collector.ipfix.waiting import Held, Waiting
+from collector.keys import KeyTable
+from collector.link import DatagramBatch
+from collector.packets import Faults
+from collector.records import RecordBatch
+from collector.schema import I64, U8, U32, U64, CounterBatch, FlowBatch
+
+MOST_STREAMS: Final = 1 << 14
+MOST_EXPORTERS: Final = 1 << 13
+_PROTOCOLS: Final = {10: "ipfix", 9: "netflow9", 5: "netflow5"}
+_MOST_ROWS: Final = 1 << 17  # read at once: what is read is wider than what is kept
+# Padding that is not zero is odd, but no more of it than aligns a set says nothing.
+_SLOPPY_BYTES: Final = 3
+_NO_RATES: Final = (
+    np.zeros(0, np.int64),
+    np.zeros(0, np.int64),
+    np.zeros(0, np.uint32),
+    np.zeros(0, np.uint32),
+)
+News = tuple[I64, I64, U32, U32]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordExporter:
+    """One exporter of records: an address and an observation domain.
+
+    Attributes
+    ----------
+    lost
+        What its numbers say never came: records of IPFIX and version 5, messages of version 9.
+    """
+
+    agent: str
+    domain: int
+    protocol: str  # "ipfix", "netflow9" or "netflow5"
+    messages: int
+    records: int  # options included
+    lost: int
+    restarts: int
+
+
+class _Work(NamedTuple):
+    """Sets with a known layout; columns of shape (sets,) beside the buffer."""
+
+    buffer: U8
+    start: I64
+    end: I64
+    plan: I64
+    records: I64
+    position: I64
+    arrival_ns: I64
+    export_ns: I64
+    uptime_ms: I64
+    exporter: I64
+    sampling: I64
+
+    def take(self, index: I64) -> _Work:
+        return _Work(self.buffer, *(column[index] for column in self[1:]))
+
+
+class IpfixIngest:
+    """Decodes datagrams of IPFIX and NetFlow versions 5 and 9 as they come.
+
+    What one datagram says of others (templates, rates, totals, numbers) is remembered, so all of a
+    service's life go through one of these, in order and from one thread. Datagrams of other
+    protocols are noted as faults: who calls keeps them apart.
+    """
+
+    def __init__(self) -> None:
+        self._sessions = KeyTable(MOST_STREAMS)
+        self._streams = KeyTable(MOST_STREAMS)
+        self._exporters = KeyTable(MOST_EXPORTERS)
+        self._owner = np.zeros(MOST_STREAMS, np.int64)  # by stream: its exporter
+        self._messages = np.zeros(MOST_EXPORTERS, np.int64)
+        self._records = np.zeros(MOST_EXPORTERS, np.int64)
+        self._boot_ms = np.full(MOST_EXPORTERS, -1, np.int64)
+        self._numbering = Numbering()
+        self._templates = Templates()
+        self._waiting = Waiting()
+        self._samplers = Samplers()
+        self._totals = Totals()
+        self.unread_records = 0  # of templates without two addresses, nor packets, nor counters
+
+    @property
+    def waiting_sets(self) -> int:
+        """Sets whose template has not come yet."""
+        return self._waiting.sets
+
+    @property
+    def dropped_sets(self) -> int:
+        """Sets that were given up because their template did not come in time."""
+        return self._waiting.dropped
+
+    def add(
+        self, batch: DatagramBatch, faults: Faults
+    ) -> tuple[RecordBatch, CounterBatch, FlowBatch]:
+        """Decode the next batch.
+
+        Parameters
+        ----------
+        batch
+            Datagrams in the order of their arrival, one message each.
+        faults
+            Takes note of what could not be read.
+
+        Returns
+        -------
+        RecordBatch, CounterBatch, FlowBatch
+            Flow records; counters of ports (SONiC's high-frequency telemetry); packets that were
+            sampled with their headers. Records that waited for their template stand last.
+        """
+        messages, sets = walk(batch)
+        stream, exporter = self._who(batch, messages)
+        self._note(batch, messages, stream, exporter, faults)
+        restarted = np.flatnonzero(self._numbering.restarts(stream, messages.uptime_ms))
+        damaged, refused = self._templates.damaged, self._templates.refused
+        layouts, replays = follow(
+            batch.buffer,
+            sets,
+            stream,
+            messages.version,
+            restarted,
+            self._templates,
+            self._waiting,
+        )
+        for reason, count in (
+            ("a template that cannot be read", self._templates.damaged - damaged),
+            ("more templates than are remembered", self._templates.refused - refused),
+        ):
+            if count:
+                faults.note(reason, None, count)
+        plan = layouts.plan()
+        work = self._fitting(batch, messages, sets, plan, stream, exporter, layouts.plans, faults)
+        works = [work] + [self._replayed(replay, layouts.plans) for replay in replays]
+        news = [self._options(each, layouts.plans) for each in works]
+        pieces = [
+            self._rows(each, layouts.plans, told) for each, told in zip(works, news, strict=True)
+        ]
+        return (
+            RecordBatch.concat([piece for rows, _, _ in pieces for piece in rows]),
+            CounterBatch.concat([piece for _, rows, _ in pieces for piece in rows]),
+            FlowBatch.concat([piece for _, _, rows in pieces for piece in rows]),
+        )
+
+    def put_right(self, records: RecordBatch) -> None:
+        """Fill in, in place, rates that were told only later, at the end of a window."""
+        lacking = np.flatnonzero(records.sampling_rate == 0)
+        records.sampling_rate[lacking] = self._samplers.rates(
+            records.exporter[lacking].astype(np.int64), records.selector[lacking]
+        )
+
+    def exporters(self) -> tuple[RecordExporter, ...]:
+        """All exporters seen, as they are numbered in rows."""
+        streams = len(self._streams)
+        self._numbering.grow(streams)
+        lost, restarts = (np.zeros(MOST_EXPORTERS + 1, np.int64) for _ in range(2))
+        np.add.at(lost, self._owner[:streams], self._numbering.lost(streams))
+        np.add.at(restarts, self._owner[:streams], self._numbering.restarted(streams))
+        return tuple(
+            RecordExporter(
+                to_text(hi, lo),
+                domain >> 8,
+                _PROTOCOLS[domain & 0xFF],
+                int(self._messages[number]),
+                int(self._records[number]),
+                int(lost[number]),
+                int(restarts[number]),
+            )
+            for number, (hi, lo, domain) in enumerate(self._exporters.keys.tolist())
+        )
+
+    def _who(self, batch: DatagramBatch, messages: Messages) -> tuple[I64, I64]:
+        """The stream and exporter of each message; -1 = none, or one too many."""
+        stream, exporter = (np.full(len(batch), -1, np.int64) for _ in range(2))
+        rows = np.flatnonzero(messages.version)
+        ports = (batch.src_port[rows].astype(np.uint64) << np.uint64(16)) | batch.dst_port[rows]
+        hi, lo = batch.src_hi[rows], batch.src_lo[rows]
+        domain = messages.domain[rows].astype(np.uint64)
+        version = messages.version[rows].astype(np.uint64)
+        session = self._sessions.number(hi, lo, ports)
+        of_stream = self._streams.number(session.astype(np.uint64), domain, version)
+        owner = self._exporters.number(hi, lo, (domain << np.uint64(8)) | version)
+        kept = (session < MOST_STREAMS) & (of_stream < MOST_STREAMS) & (owner < MOST_EXPORTERS)
+        stream[rows[kept]] = of_stream[kept]
+        exporter[rows[kept]] = owner[kept]
+        self._owner[of_stream[kept]] = owner[kept]
+        self._numbering.grow(len(self._streams))
+        np.add.at(self._messages, owner[kept], 1)
+        return stream, exporter
+
+    def _note(
+        self, batch: DatagramBatch, messages: Messages, stream: I64, exporter: I64, faults: Faults
+    ) -> None:
+        """Count damaged messages by exporter, or by sender where none is named."""
+        at = messages.fault_at - batch.offset + batch.file_offset
+        if messages.status.any():
+            for status, text in REASONS.items():
+                bad = np.flatnonzero(messages.status == status)
+                self._note_rows(text, bad, exporter, at, faults)
+        beyond = np.flatnonzero((messages.version > 0) & (stream < 0))
+        if len(beyond):
+            self._note_rows(
+                f"one more than {MOST_EXPORTERS} exporters: not followed",
+                beyond,
+                exporter,
+                at,
+                faults,
+            )
+
+    def _note_rows(self, reason: str, rows: I64, exporter: I64, at: I64, faults: Faults) -> None:
+        numbers, first, counts = np.unique(exporter[rows], return_index=True, return_counts=True)
+        keys = self._exporters.keys
+        for number, row, count in zip(numbers, first, counts, strict=True):
+            agent = to_text(int(keys[number, 0]), int(keys[number, 1])) if number >= 0 else None
+            faults.note(reason, int(at[rows[row]]), int(count), agent)
+
+    def _fitting(
+        self,
+        batch: DatagramBatch,
+        messages: Messages,
+        sets: Sets,
+        plan: I64,
+        stream: I64,
+        exporter: I64,
+        plans: Sequence[Plan],
+        faults: Faults,
+    ) -> _Work:
+        """Sets that fit a plan; the others wait. Follows the messages' numbers, too."""
+        data = np.flatnonzero(
+            ((sets.id >= FIRST_DATA) | (sets.id == VERSION_5_RECORDS)) & (stream[sets.message] >= 0)
+        )
+        message = sets.message[data]
+        found = plan[data] != NO_PLAN
+        records = np.zeros(len(data), np.int64)
+        known = data[found]
+        counted, rest = reading.count(
+            batch.buffer, sets.start[known], sets.end[known], plan[known], plans
+        )
+        odd = np.flatnonzero(rest > 0)
+        for row in odd.tolist():
+            left = batch.buffer[sets.end[known[row]] - rest[row] : sets.end[known[row]]]
+            if not left.any() or messages.status[sets.message[known[row]]]:
+                rest[row] = 0  # padding, or cut off: what is whole is good
+            elif counted[row] and rest[row] <= _SLOPPY_BYTES:
+                rest[row] = 0
+        records[found] = counted
+        strange = np.zeros(len(data), np.bool_)
+        strange[found] = rest > 0
+        at = messages.fault_at - batch.offset + batch.file_offset
+        if strange.any():
+            text = "a set that its template does not fit: it waits for another"
+            self._note_rows(text, message[strange], exporter, at, faults)
+        good = found & ~strange
+        self._wait(batch, messages, sets, data[~good], stream, exporter)
+        records[~good] = 0
+        units = np.zeros(len(batch), np.int64)
+        np.add.at(units, message, records)
+        np.add.at(self._records, exporter[message], records)
+        units[message[~good]] = -1
+        units[messages.version == NETFLOW_9] = 1
+        # A message of IPFIX that is damaged may have held more.
+        units[(messages.status != Status.FINE) & (messages.version == IPFIX)] = -1
+        self._numbering.follow(stream, messages.sequence, units)
+        good &= records > 0
+        rows, of = data[good], message[good]
+        return _Work(
+            batch.buffer,
+            sets.start[rows],
+            sets.end[rows],
+            plan[rows],
+            records[good],
+            rows,
+            batch.arrival_ns[of],
+            messages.time_ns[of],
+            messages.uptime_ms[of],
+            exporter[of],
+            messages.sampling[of],
+        )
+
+    def _wait(
+        self,
+        batch: DatagramBatch,
+        messages: Messages,
+        sets: Sets,
+        rows: I64,
+        stream: I64,
+        exporter: I64,
+    ) -> None:
+        """Keep sets whose template is not known, until it comes."""
+        for row in rows.tolist():
+            of = int(sets.message[row])
+            content = batch.buffer[sets.start[row] : sets.end[row]].tobytes()
+            held = Held(
+                int(batch.arrival_ns[of]),
+                int(messages.time_ns[of]),
+                int(messages.uptime_ms[of]),
+                int(exporter[of]),
+                content,
+            )
+            self._waiting.add(int(stream[of]), int(sets.id[row]), held)
+
+    def _replayed(self, replay: Replay, plans: Sequence[Plan]) -> _Work:
+        """Sets that waited, with their layout."""
+        held = replay.held
+        buffer = np.frombuffer(b"".join(each.content for each in held) or b"\0", np.uint8)
+        size = np.array([len(each.content) for each in held], np.int64)
+        end = np.cumsum(size)
+        plan = np.full(len(held), replay.plan, np.int64)
+        records, _ = reading.count(buffer, end - size, end, plan, plans)
+        zero = np.zeros(len(held), np.int64)
+        exporter = np.array([each.exporter for each in held], np.int64)
+        np.add.at(self._records, exporter, records)
+        return _Work(
+            buffer,
+            end - size,
+            end,
+            plan,
+            records,
+            zero,
+            np.array([each.arrival_ns for each in held], np.int64),
+            np.array([each.export_ns for each in held], np.int64),
+            np.array([each.uptime_ms for each in held], np.int64),
+            exporter,
+            zero,
+        )
+
+    def _options(self, work: _Work, plans: Sequence[Plan]) -> News:
+        """Learn rates and starting times."""
+        told: list[tuple[I64, U64, U32, I64]] = []
+        for part in _parts(work, plans, Use.OPTIONS):
+            rows = _read(part, plans)
+            exporter = part.exporter[rows.sets]
+            boot = rows.of(Field.BOOT_MS)
+            said = (boot > 0) & (boot < np.uint64(1 << 43))
+            self._boot_ms[exporter[said]] = boot[said].astype(np.int64)
+            rate = rate_of(rows)
+            said = rate > 0
+            if said.any():
+                selector = rows.of(Field.SELECTOR)[said]
+                told.append((exporter[said], selector, rate[said], part.position[rows.sets][said]))
+        if not told:
+            return _NO_RATES
+        exporter, selector, rate, at = (np.concatenate(each) for each in zip(*told, strict=True))
+        return self._samplers.learn(exporter, selector, rate, at)
+
+    def _rows(
+        self, work: _Work, plans: Sequence[Plan], news: News
+    ) -> tuple[list[RecordBatch], list[CounterBatch], list[FlowBatch]]:
+        """All rows of sets that are laid out."""
+        found: list[RecordBatch] = []
+        seen: list[FlowBatch] = []
+        for part in _parts(work, plans, Use.FLOWS):
+            rows = _read(part, plans)
+            when, around = self._around(part, rows, news)
+            found.append(flows.records(rows, when, around, self._totals))
+        for part in _parts(work, plans, Use.PACKETS):
+            rows = _read(part, plans)
+            kept = packets.readable(rows)
+            if len(kept) < len(rows):
+                self.unread_records += len(rows) - len(kept)
+                rows = rows.take(kept)
+            when, around = self._around(part, rows, news)
+            seen.append(
+                packets.sampled(
+                    part.buffer,
+                    rows,
+                    when,
+                    around.arrival_ns,
+                    around.exporter,
+                    flows.interface(rows, Field.INPUT, Field.PHYSICAL_INPUT),
+                    flows.interface(rows, Field.OUTPUT, Field.PHYSICAL_OUTPUT),
+                    flows.direction(rows),
+                    around.rate,
+                )
+            )
+        for part in _parts(work, plans, Use.NOTHING):
+            self.unread_records += int(part.records.sum())
+        counted = [
+            self._counters(part, plans[number])
+            for part in _parts(work, plans, Use.COUNTERS)
+            for number, part in _by_plan(part)
+        ]
+        return found, counted, seen
+
+    def _around(self, work: _Work, rows: Rows, news: News) -> tuple[Times, Around]:
+        """Times and rates of records, and where they come from."""
+        exporter = work.exporter[rows.sets]
+        export_ns = work.export_ns[rows.sets]
+        when = times.place(rows, export_ns, work.uptime_ms[rows.sets], self._boot_ms[exporter])
+        selector = rows.of(Field.SELECTOR)
+        # Version 5 has two bits of mode and 14 of interval in its header.
+        own = rate_of(rows)
+        header = (work.sampling[rows.sets] & 0x3FFF).astype(np.uint32)
+        own = np.where(own > 0, own, header)
+        learnt = self._samplers.rates(exporter, selector, work.position[rows.sets], news)
+        return when, Around(
+            work.arrival_ns[rows.sets],
+            export_ns,
+            exporter.astype(np.int32),
+            selector,
+            np.where(own > 0, own, learnt).astype(np.uint32),
+        )
+
+    def _counters(self, work: _Work, plan: Plan) -> CounterBatch:
+        """Counters of ports; their time is the observation's where it is one."""
+        layout = plan.counters
+        if layout is None:
+            return CounterBatch.empty()
+        sets = np.repeat(np.arange(len(work.start)), work.records)
+        first = np.cumsum(work.records) - work.records
+        at = work.start[sets] + (np.arange(len(sets)) - first[sets]) * layout.record_bytes
+        rows, said = hft.read(work.buffer, at, layout)
+        ports = len(layout.ports)
+        observed = Rows(sets, said.reshape(1, -1), [int(Field.SEEN_NS)])
+        seen = times.seen_at(observed, work.export_ns[sets])
+        arrival_ns = work.arrival_ns[sets]
+        rows.time_ns[:] = np.repeat(np.where(seen >= 0, seen, arrival_ns), ports)
+        rows.exporter[:] = np.repeat(work.exporter[sets].astype(np.int32), ports)
+        return rows
+
+
+def _parts(work: _Work, plans: Sequence[Plan], use: Use) -> list[_Work]:
+    """The sets of one use, in pieces of bounded size."""
+    wanted: NDArray[np.bool_] = np.array([plan.use == use for plan in plans] or [False])
+    chosen = np.flatnonzero(wanted[work.plan]) if len(work.plan) else np.zeros(0, np.int64)
+    if not len(chosen):
+        return []
+    piece = (np.cumsum(work.records[chosen]) - 1) // _MOST_ROWS
+    cuts = np.flatnonzero(np.diff(piece)) + 1
+    return [work.take(rows) for rows in np.split(chosen, cuts)]
+
+
+def _by_plan(work: _Work) -> list[tuple[int, _Work]]:
+    return [
+        (number, work.take(np.flatnonzero(work.plan == number)))
+        for number in np.unique(work.plan).tolist()
+    ]
+
+
+def _read(work: _Work, plans: Sequence[Plan]) -> Rows:
+    numbers, plan = np.unique(work.plan, return_inverse=True)
+    return reading.read(
+        work.buffer,
+        work.start,
+        work.end,
+        plan.astype(np.int64),
+        work.records,
+        [plans[number] for number in numbers.tolist()],
+    )

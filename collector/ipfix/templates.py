@@ -1,0 +1,159 @@
+"""Templates: what exporters announced of the layout of their records.
+
+Source: RFC 7011, 3.4 (templates and options templates), 8 (their life); RFC 3954, 5.2 and 6.1.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Final
+
+from collector.ipfix.elements import VARIABLE
+from collector.ipfix.messages import FIRST_DATA, NETFLOW_9, OPTIONS_TEMPLATES
+from collector.ipfix.plans import Plan, Template, compile_plan
+
+# A switch has a few dozen; a forged one could announce templates for ever.
+MOST_FIELDS: Final = 1 << 16  # of one stream's templates together
+MOST_TEMPLATES: Final = 1 << 17  # of all streams
+_MOST_REMEMBERED: Final = 256
+_LONGEST_SET: Final = 1 << 16
+
+
+@dataclass(slots=True)
+class _Stream:
+    """The templates of one stream."""
+
+    plans: dict[int, tuple[Template, Plan]] = field(default_factory=dict)
+    fields: int = 0
+    announced: set[tuple[int, bytes]] = field(default_factory=set)
+
+
+class Templates:
+    """The plans of all streams, by stream and template id."""
+
+    def __init__(self) -> None:
+        self._streams: defaultdict[int, _Stream] = defaultdict(_Stream)
+        self.count = 0
+        self.damaged = 0  # announcements that could not be read to their end
+        self.refused = 0  # beyond what is remembered
+
+    def plan(self, stream: int, number: int) -> Plan | None:
+        """The plan in force."""
+        held = self._streams.get(stream)
+        found = held.plans.get(number) if held is not None else None
+        return None if found is None else found[1]
+
+    def forget(self, stream: int) -> list[int]:
+        """The exporter began anew: its templates are void; returns their ids."""
+        held = self._streams.pop(stream, None)
+        if held is None:
+            return []
+        self.count -= len(held.plans)
+        return list(held.plans)
+
+    def announce(self, stream: int, version: int, kind: int, data: bytes) -> dict[int, Plan | None]:
+        """Take in a set of templates, or of options templates.
+
+        Returns
+        -------
+        dict
+            What changed: the new plan by id, None where it was withdrawn.
+
+        Notes
+        -----
+        A new definition replaces the former at once, also over UDP and also with another meaning
+        (an id that was a template's may become an options template's).
+        """
+        held = self._streams[stream]
+        if (kind, data) in held.announced:
+            return {}
+        changed: dict[int, Plan | None] = {}
+        for number, template in self._parse(version, kind, data, list(held.plans)):
+            if template is None:
+                if number in held.plans:
+                    self._drop(held, number)
+                    changed[number] = None
+                continue
+            former = held.plans.get(number)
+            if former is not None and former[0] == template:
+                continue
+            if former is not None:
+                self._drop(held, number)
+                changed[number] = None
+            plan = compile_plan(template)
+            if not plan.least_bytes:  # its records would be without number
+                self.damaged += 1
+            elif held.fields + len(template.fields) > MOST_FIELDS or self.count >= MOST_TEMPLATES:
+                self.refused += 1
+            else:
+                held.plans[number] = (template, plan)
+                held.fields += len(template.fields)
+                self.count += 1
+                changed[number] = plan
+        if changed:
+            held.announced.clear()
+        if len(data) <= _LONGEST_SET and len(held.announced) < _MOST_REMEMBERED:
+            held.announced.add((kind, data))
+        return changed
+
+    def _drop(self, held: _Stream, number: int) -> None:
+        held.fields -= len(held.plans.pop(number)[0].fields)
+        self.count -= 1
+
+    def _parse(
+        self, version: int, kind: int, data: bytes, known: list[int]
+    ) -> list[tuple[int, Template | None]]:
+        """Definitions in order; None withdraws."""
+        found: list[tuple[int, Template | None]] = []
+        options = kind == OPTIONS_TEMPLATES
+        at = 0
+        while len(data) - at >= 4:
+            number = int.from_bytes(data[at : at + 2])
+            count = int.from_bytes(data[at + 2 : at + 4])
+            at += 4
+            if number == 0 and count == 0:  # padding
+                break
+            if count == 0 and version != NETFLOW_9:
+                every = number in (kind, FIRST_DATA - 1)
+                found.extend((each, None) for each in (known if every else [number]))
+                continue
+            if number < FIRST_DATA:
+                self.damaged += 1
+                break
+            if options:
+                if len(data) - at < 2:
+                    self.damaged += 1
+                    break
+                second = int.from_bytes(data[at : at + 2])
+                at += 2
+                if version == NETFLOW_9:  # lengths in bytes: of scopes, then of options
+                    count = count // 4 + second // 4
+            fields, at = _fields(version, data, at, count)
+            if fields is None:
+                self.damaged += 1
+                break
+            found.append((number, Template(version, options, fields)))
+        return found
+
+
+def _fields(
+    version: int, data: bytes, at: int, count: int
+) -> tuple[tuple[tuple[int, int, int], ...] | None, int]:
+    """Field specifiers, and where they end; None = they are cut."""
+    fields = []
+    for _ in range(count):
+        if len(data) - at < 4:
+            return None, at
+        number = int.from_bytes(data[at : at + 2])
+        width = int.from_bytes(data[at + 2 : at + 4])
+        at += 4
+        enterprise = 0
+        if number & 0x8000 and version != NETFLOW_9:
+            if len(data) - at < 4:
+                return None, at
+            enterprise = int.from_bytes(data[at : at + 4])
+            number &= 0x7FFF
+            at += 4
+        fields.append((enterprise, number, min(width, VARIABLE)))
+    return tuple(fields), at

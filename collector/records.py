@@ -1,0 +1,131 @@
+"""The schema of flow records: what exporters of IPFIX and NetFlow say of many packets at once.
+
+A `RecordBatch` is one row per flow record and direction, held as NumPy columns of fixed dtype.
+Absent values follow the rules of `collector.schema`: `RECORD_ABSENT` names them, zero elsewhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum, IntFlag
+from typing import Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collector.schema import ABSENT_U8, ABSENT_U16, ABSENT_U32, I32, I64, U8, U16, U32, U64
+
+ABSENT_U64: Final = 0xFFFF_FFFF_FFFF_FFFF
+
+
+class RecordTime(IntEnum):
+    """What `start_ns` and `end_ns` rest on, best first."""
+
+    ABSOLUTE = 0  # the record names both points in time
+    UPTIME = 1  # counted from when the exporter started, which it told
+    EXPORT = 2  # the record's times say nothing: it ended when its message was sent
+
+
+class Doubt(IntFlag):
+    """What is odd about a record."""
+
+    ABSURD_COUNT = 1  # a count that cannot be: taken as absent
+    FROM_TOTAL = 2  # the exporter counts from the flow's beginning; this is what was added
+    ABSURD_TIME = 4  # a time that cannot be: taken as absent
+    REVERSE = 8  # the answering direction of a record of both (RFC 5103)
+
+
+RECORD_COLUMNS: Final[dict[str, np.dtype[np.generic]]] = {
+    name: np.dtype(kind)
+    for name, kind in {
+        "arrival_ns": "i8",  # of the datagram; 0 = not known
+        "export_ns": "i8",  # the exporter's clock when it sent the message
+        "start_ns": "i8",  # first packet, ns since the epoch
+        "end_ns": "i8",  # last packet
+        "time_basis": "u1",  # RecordTime
+        "exporter": "i4",  # index into `IpfixIngest.exporters`
+        "bytes": "u8",  # of the packets that were seen, headers of IP included
+        "packets": "u8",
+        "src_hi": "u8",
+        "src_lo": "u8",
+        "dst_hi": "u8",
+        "dst_lo": "u8",
+        "protocol": "u1",
+        "src_port": "u2",
+        "dst_port": "u2",
+        "tcp_flags": "u1",  # all that were seen, or-ed
+        "dscp": "u1",
+        "ecn": "u1",
+        "input": "u4",  # ifIndex; 0 = unknown
+        "output": "u4",
+        "direction": "u1",  # 0 unknown, 1 seen entering, 2 seen leaving
+        "vlan": "u2",
+        "vni": "u4",
+        "selector": "u8",  # which sampler chose the packets
+        "sampling_rate": "u4",  # 1 in N; 0 = unknown
+        "end_reason": "u1",  # flowEndReason (IANA 136); 0 = not said
+        "doubts": "u1",  # Doubt bits
+    }.items()
+}
+RECORD_ABSENT: Final = (
+    dict.fromkeys(("bytes", "packets", "selector"), ABSENT_U64)
+    | {"vni": ABSENT_U32, "vlan": ABSENT_U16}
+    | dict.fromkeys(("dscp", "ecn"), ABSENT_U8)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordBatch:
+    """Flow records as columns of one length; see `RECORD_COLUMNS`."""
+
+    arrival_ns: I64
+    export_ns: I64
+    start_ns: I64
+    end_ns: I64
+    time_basis: U8
+    exporter: I32
+    bytes: U64
+    packets: U64
+    src_hi: U64
+    src_lo: U64
+    dst_hi: U64
+    dst_lo: U64
+    protocol: U8
+    src_port: U16
+    dst_port: U16
+    tcp_flags: U8
+    dscp: U8
+    ecn: U8
+    input: U32
+    output: U32
+    direction: U8
+    vlan: U16
+    vni: U32
+    selector: U64
+    sampling_rate: U32
+    end_reason: U8
+    doubts: U8
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+    @classmethod
+    def empty(cls, rows: int = 0) -> Self:
+        """A batch of `rows` zeroed rows, to be filled in place."""
+        return cls(**{name: np.zeros(rows, kind) for name, kind in RECORD_COLUMNS.items()})
+
+    def take(self, index: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Self:
+        """Rows by index, mask or slice, in that order."""
+        return type(self)(**{name: getattr(self, name)[index] for name in RECORD_COLUMNS})
+
+    @classmethod
+    def concat(cls, batches: list[Self]) -> Self:
+        """One batch of all rows, in the order given."""
+        if not batches:
+            return cls.empty()
+        return cls(
+            **{
+                name: np.concatenate([getattr(batch, name) for batch in batches])
+                for name in RECORD_COLUMNS
+            }
+        )
