@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import socket
 import subprocess
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -60,19 +61,30 @@ def deliver(payloads: Sequence[bytes], port: int) -> None:
 
 
 @contextmanager
-def listening(command: list[str], port: int, log: Path) -> Generator[None]:
-    """A program that listens on `port`; at the end it is interrupted, and waited for."""
+def running(command: list[str], log: Path) -> Generator[subprocess.Popen[bytes]]:
+    """A program that is interrupted at the end, and waited for, with all that it started."""
     with log.open("wb") as out:
-        running = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL)
+        program = subprocess.Popen(
+            command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True
+        )
     try:
+        yield program
+        program.send_signal(signal.SIGINT)
+        program.wait(PATIENCE_S)
+    finally:
+        # Plugins of pmacct are processes of their own, and can outlive the one that made them.
+        with suppress(ProcessLookupError):
+            os.killpg(program.pid, signal.SIGKILL)
+        program.wait()
+
+
+@contextmanager
+def listening(command: list[str], port: int, log: Path) -> Generator[None]:
+    """A program that listens on `port`."""
+    with running(command, log) as program:
         until(
-            lambda: waiting_bytes(port) is not None or running.poll() is not None,
+            lambda: waiting_bytes(port) is not None or program.poll() is not None,
             f"{command[0]} does not listen",
         )
-        assert running.poll() is None, log.read_text()
+        assert program.poll() is None, log.read_text()
         yield
-        running.send_signal(signal.SIGINT)
-        running.wait(PATIENCE_S)
-    finally:
-        running.kill()
-        running.wait()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
-import subprocess
 from collections import Counter
 from collections.abc import Generator
 from contextlib import closing, contextmanager
@@ -18,7 +16,7 @@ from collector.ingest import Ingest
 from collector.packets import Faults
 from collector.schema import FlowBatch, PortState
 from collector.udp import UdpReceiver
-from tests.peers.programs import PATIENCE_S, free_port, installed, until
+from tests.peers.programs import free_port, installed, running, until
 from tests.peers.traffic import Flow, volume
 
 PAYLOAD_BYTES = 500
@@ -39,15 +37,8 @@ sfprobe_receiver: 127.0.0.1:{receiver}
 sfprobe_agentip: {AGENT}
 """
     )
-    with (folder / "pmacctd.log").open("wb") as log:
-        running = subprocess.Popen(["pmacctd", "-f", str(configuration)], stdout=log, stderr=log)
-    try:
+    with running(["pmacctd", "-f", str(configuration)], folder / "pmacctd.log"):
         yield
-        running.send_signal(signal.SIGINT)
-        running.wait(PATIENCE_S)
-    finally:
-        running.kill()
-        running.wait()
 
 
 @pytest.mark.parametrize(("rate", "packets", "away"), [(1, 500, 0), (4, 1000, 330)])
