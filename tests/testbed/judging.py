@@ -17,6 +17,7 @@ from tests.testbed.clocks import nanoseconds
 from tests.testbed.flushing import FRAMES_PCAP, delays
 
 ENOUGH_SAMPLES: Final = 50  # of an edge, from which on everything has to be right
+STEPS: Final = ("period", "boundaries", "live numbers")  # what rests on the length of steps
 UNEVEN: Final = 1.2  # of the usual step, which one in twenty may take longer than
 HEAVY: Final = 0.05  # of the heaviest edge's bytes: more than acknowledgements and start-up carry
 NEAR: Final = 0.3  # of a period: an end that is further away from every true one is none

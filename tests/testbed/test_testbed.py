@@ -14,12 +14,11 @@ from pathlib import Path
 import pytest
 
 from tests.testbed.gloo import PYTHON
-from tests.testbed.judging import ENOUGH_SAMPLES, judge, steady, weakest_edge
+from tests.testbed.judging import ENOUGH_SAMPLES, STEPS, judge, steady, weakest_edge
 from tests.testbed.rooms import inside
 
 PROGRAMS = ("ovs-vswitchd", "mpirun", "mpicc", "tcpdump", "ethtool", "iperf3", "unshare")
 SHORT = ("mpi-ring", "gloo-dp-pp", "parameter-server", "roce-ring", "restarted-exporter")
-STEPS = ("boundaries", "live numbers")
 CASE_S = 300.0  # a case that hangs is ended; they take up to a minute
 
 
