@@ -1,11 +1,14 @@
-"""How right `ringscope analyze` is: scenarios, seeds and a level against their truth.
+"""How right `ringscope analyze` is: scenarios, seeds and levels against their truth.
 
     python bench/accuracy.py --level rich --seeds 1-3
+    python bench/accuracy.py --part time
 
 Makes each capture (or takes it from the cache), analyses it in a process of its own, validates the
-result, scores it and prints the tables. Exits with 1 where a threshold is missed: for rich
-captures any of `bench.judge.judge`, for the others only a wrong claim with confidence of 0.9 or
-more.
+result, scores it and prints the tables. Exits with 1 where a threshold is missed.
+
+Part "structure", the usual one: for rich captures any threshold of `bench.judge.judge`, for the
+others only a wrong claim with confidence of 0.9 or more. Part "time": those of
+`bench.timing_judge`, over all scenarios that there are, beside what published methods reach.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -28,12 +31,18 @@ from jsonschema import Draft202012Validator
 from rich.console import Console
 from rich.progress import Progress
 
+from bench.baselines.documents import SFLOW_RT, baselines
 from bench.captures import ROOT, Capture, CaptureFailed, capture
 from bench.compare import Document
 from bench.judge import Shortfall, judge, overconfident, summarise
 from bench.measure import Run, run_measured
 from bench.score import Score, score
 from bench.tables import Row, accuracy_table, claims_table, reliability_table, shortfall_table
+from bench.timing import RINGSCOPE, Timing, period_only, timing
+from bench.timing_judge import captures_short, findings
+from bench.timing_tables import beside_table, threshold_table
+from fixtures.scenarios import LEVELS as FIXTURE_LEVELS
+from fixtures.scenarios import SCENARIOS as EVERY
 
 SCENARIOS: Final = (
     "dp_ring",
@@ -45,7 +54,8 @@ SCENARIOS: Final = (
     "every_hop",
     "no_timestamps",
 )
-LEVELS: Final = ("rich", "normal", "starved")
+LEVELS: Final = tuple(FIXTURE_LEVELS)
+PARTS: Final = ("structure", "time", "all")
 SCHEMA: Final = ROOT / "docs" / "schema" / "result.schema.json"
 # Wrong claims are listed from here on: those that nearly are confident errors.
 LISTED: Final = 0.8
@@ -67,6 +77,7 @@ class Outcome:
     score: Score | None
     run: Run | None
     failure: str | None
+    timings: tuple[Timing, ...] = ()
 
 
 def analyse(pcaps: Sequence[Path], inventory: Path) -> tuple[dict[str, Any], Run]:
@@ -106,8 +117,8 @@ def check(document: Document, form: str) -> None:
         raise InvalidDocument(f"not a valid {form}: {error.json_path}: {error.message[:500]}")
 
 
-def measure(scenario: str, seed: int, level: str, thinned: int) -> Outcome:
-    """Make, analyse and score one capture."""
+def measure(scenario: str, seed: int, level: str, thinned: int, part: str) -> Outcome:
+    """Make, analyse and score one capture; baselines too, for the part "time"."""
     try:
         made: Capture = capture(scenario, seed, level, thinned)
         truth = json.loads(made.truth.read_text())
@@ -115,20 +126,31 @@ def measure(scenario: str, seed: int, level: str, thinned: int) -> Outcome:
         result, run = analyse([made.pcap], made.inventory)
     except (CaptureFailed, AnalysisFailed, InvalidDocument) as error:
         return Outcome((scenario, seed), None, None, str(error))
-    return Outcome((scenario, seed), score(truth, result), run, None)
+    outcome = Outcome((scenario, seed), score(truth, result), run, None)
+    if part == "structure":
+        return outcome
+    timings = [timing(RINGSCOPE, truth, result)]
+    for name, said in baselines(made, thinned).items():
+        if name == SFLOW_RT:
+            timings.append(period_only(name, truth, said["period_s"]))
+        else:
+            timings.append(timing(name, truth, said))
+    return replace(outcome, timings=tuple(timings))
 
 
-def measure_all(
-    wanted: Sequence[tuple[str, int]], level: str, thinned: int, jobs: int, console: Console
-) -> list[Outcome]:
-    """Measure (scenario, seed) pairs, `jobs` at a time, in the order given."""
+def measure_all(chosen: argparse.Namespace, level: str, console: Console) -> list[Outcome]:
+    """Measure every chosen scenario and seed at a level, `jobs` at a time, in the order given."""
+    wanted = [(name, seed) for name in chosen.scenarios.split(",") for seed in chosen.seeds]
     with (
         Progress(console=console, transient=True, disable=not console.is_terminal) as progress,
-        ThreadPoolExecutor(jobs) as pool,
+        ThreadPoolExecutor(chosen.jobs) as pool,
     ):
         task = progress.add_task(level, total=len(wanted))
         step: Callable[[object], None] = lambda _: progress.advance(task)  # noqa: E731
-        futures = [pool.submit(measure, name, seed, level, thinned) for name, seed in wanted]
+        futures = [
+            pool.submit(measure, name, seed, level, chosen.thin, chosen.part)
+            for name, seed in wanted
+        ]
         for future in futures:
             future.add_done_callback(step)
         return [future.result() for future in futures]
@@ -151,13 +173,18 @@ def seed_range(text: str) -> list[int]:
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--level", choices=LEVELS, default="rich")
+    parser.add_argument("--part", choices=PARTS, default="structure")
+    parser.add_argument("--level", choices=LEVELS, help="rich; for --part time and all, all three")
     parser.add_argument("--seeds", type=seed_range, default=seed_range("1-3"), help="1-3 or 1,5")
-    parser.add_argument("--scenarios", default=",".join(SCENARIOS), help="names, with commas")
-    parser.add_argument("--jobs", type=int, default=1, help="captures at a time")
+    parser.add_argument("--scenarios", help="names, with commas; for --part time and all, all")
+    parser.add_argument("--jobs", type=int, help="captures at a time: 1, or 2 for --part time")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write all scores here")
     parser.add_argument("--thin", type=int, default=1, metavar="K", help="keep one sample in K")
     chosen = parser.parse_args(argv)
+    usual = chosen.part == "structure"
+    chosen.levels = [chosen.level] if chosen.level else ["rich"] if usual else list(LEVELS)
+    chosen.scenarios = chosen.scenarios or ",".join(SCENARIOS if usual else EVERY)
+    chosen.jobs = (1 if usual else 2) if chosen.jobs is None else chosen.jobs
     if chosen.jobs < 1 or chosen.thin < 1:
         parser.error("--jobs and --thin are 1 or more")
     return chosen
@@ -185,17 +212,47 @@ def report(outcomes: Sequence[Outcome], level: str, thinned: int, console: Conso
     return not missed
 
 
+def report_times(of_level: dict[str, list[Outcome]], console: Console) -> bool:
+    """Print what methods reach side by side, and the thresholds; True where every one is met."""
+    found = []
+    short: list[Shortfall] = []
+    for level, outcomes in of_level.items():
+        timings = [timing for outcome in outcomes for timing in outcome.timings]
+        ours = [timing for timing in timings if timing.method == RINGSCOPE]
+        console.print(beside_table(timings, level))
+        found += findings(ours, level)
+        short += captures_short(ours)
+        short += [
+            Shortfall("the capture can be analysed", *o.capture, f"{level}: {o.failure}")
+            for o in outcomes
+            if o.failure
+        ]
+    console.print(shortfall_table(short))
+    console.print(threshold_table(found))
+    met = all(finding.met for finding in found)
+    met &= not any(outcome.failure for outcomes in of_level.values() for outcome in outcomes)
+    count = sum(map(len, of_level.values()))
+    console.print("passed" if met else "FAILED", f"({count} captures)")
+    return met
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the benchmark; the exit code."""
     chosen = arguments(argv)
     on_terminal = sys.stdout.isatty()
     console = Console(width=None if on_terminal else 320, soft_wrap=not on_terminal)
-    wanted = [(name, seed) for name in chosen.scenarios.split(",") for seed in chosen.seeds]
-    outcomes = measure_all(wanted, chosen.level, chosen.thin, chosen.jobs, Console(stderr=True))
+    progress = Console(stderr=True)
+    of_level = {level: measure_all(chosen, level, progress) for level in chosen.levels}
     if chosen.json:
-        document = [asdict(outcome) for outcome in outcomes]
+        document = [asdict(outcome) for outcomes in of_level.values() for outcome in outcomes]
         chosen.json.write_text(json.dumps(document, indent=1, default=lambda o: o.value) + "\n")
-    return 0 if report(outcomes, chosen.level, chosen.thin, console) else 1
+    good = True
+    if chosen.part != "time":
+        for level, outcomes in of_level.items():
+            good &= report(outcomes, level, chosen.thin, console)
+    if chosen.part != "structure":
+        good &= report_times(of_level, console)
+    return 0 if good else 1
 
 
 if __name__ == "__main__":

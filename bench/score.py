@@ -405,10 +405,10 @@ def boundary_errors(pair: JobPair, window: Document) -> Iterable[Boundaries]:
     offset = median of the signed ``r - t``; pair again and measure with ``r - offset``.
     """
     period = pair.true.get("period_s")
-    true = _ends(pair.true, window)
+    true = iteration_ends(pair.true, window)
     if not period or not len(true):
         return
-    said = _ends(pair.said or {}, window)
+    said = iteration_ends(pair.said or {}, window)
     matches = pair_boundaries(true, said, period / 2)
     signed = [said[r] - true[t] for t, r in matches]
     offset = float(np.median(signed)) if signed else 0.0
@@ -426,7 +426,8 @@ def boundary_errors(pair: JobPair, window: Document) -> Iterable[Boundaries]:
     )
 
 
-def _ends(job: Document, window: Document) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def iteration_ends(job: Document, window: Document) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Ends of a job's complete iterations, seconds from the window's start, ascending."""
     complete = (i for i in job.get("iterations") or () if i.get("complete", True))
     return np.sort(np.array([seconds(i["end"], window["start"]) for i in complete], np.float64))
 

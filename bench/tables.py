@@ -59,7 +59,7 @@ def accuracy_table(rows: Sequence[Row], title: str) -> Table:
     listed"; errors of bytes and period are the worst ones, of boundaries "median / mean" in percent
     of the period, before and after one constant offset.
     """
-    table = _table(title, _COLUMNS, left=1)
+    table = plain_table(title, _COLUMNS, left=1)
     for row in rows:
         score = row.score
         jobs = score.jobs
@@ -90,7 +90,9 @@ def accuracy_table(rows: Sequence[Row], title: str) -> Table:
 
 def reliability_table(claims: Sequence[Claim]) -> Table:
     """Claims by confidence and how many of them are true."""
-    table = _table("Reliability", ("confidence", "claims", "right", "share right", "mean"), left=1)
+    table = plain_table(
+        "Reliability", ("confidence", "claims", "right", "share right", "mean"), left=1
+    )
     for entry in reliability(claims):
         table.add_row(
             f"{entry.low:.1f} to {entry.high:.1f}",
@@ -106,7 +108,7 @@ def claims_table(scores: Iterable[Score], at_least: float) -> Table:
     """Every wrong claim with at least this confidence."""
     title = f"Wrong claims with confidence >= {at_least}"
     columns = ("scenario", "seed", "claim", "of", "said", "true", "confidence")
-    table = _table(title, columns, left=6)
+    table = plain_table(title, columns, left=6)
     for score in scores:
         for claim in wrong_claims(score, at_least):
             table.add_row(
@@ -123,7 +125,7 @@ def claims_table(scores: Iterable[Score], at_least: float) -> Table:
 
 def shortfall_table(shortfalls: Iterable[Shortfall]) -> Table:
     """Every threshold that was missed."""
-    table = _table("Missed", ("threshold", "scenario", "seed", "found"), left=4)
+    table = plain_table("Missed", ("threshold", "scenario", "seed", "found"), left=4)
     for missed in shortfalls:
         table.add_row(
             missed.threshold, missed.scenario, str(missed.seed), _short(missed.found, 110)
@@ -131,7 +133,8 @@ def shortfall_table(shortfalls: Iterable[Shortfall]) -> Table:
     return table
 
 
-def _table(title: str, columns: Sequence[str], left: int) -> Table:
+def plain_table(title: str, columns: Sequence[str], left: int) -> Table:
+    """A table without rows; all but its first `left` columns hold numbers."""
     table = Table(title=title, title_justify="left", box=MARKDOWN)
     for index, name in enumerate(columns):
         table.add_column(name, justify="left" if index < left else "right", no_wrap=True)

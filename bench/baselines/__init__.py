@@ -1,0 +1,1 @@
+"""Published methods beside ringscope: written from their descriptions, without any product code."""
