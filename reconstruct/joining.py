@@ -90,6 +90,9 @@ def join(
     apart = np.outer(known, known) & (shared == 0)
     told = np.minimum.outer(found.reliable, found.reliable) >= RELIABLE
     may = told & (found.like >= np.where(apart, SAME_APART, SAME))
+    # Rails of the same hosts are alike unless more than chance says that they are not.
+    one, other = np.nonzero(same & told & ~may)
+    may[one, other] = found.like[one, other] >= SAME - ERRORS * found.error(one, other)
     one, other = np.nonzero(np.triu(may, 1))
     # All parts of a job are alike, so that each one's next neighbours hold it together.
     near = np.arange(len(one)) - np.searchsorted(one, one) < MOST_LINKS

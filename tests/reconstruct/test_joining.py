@@ -82,6 +82,16 @@ def test_rails_of_one_job_are_joined(samples: int, hosts: list[str] | None) -> N
     assert found.sure[0] > 0.8
 
 
+@pytest.mark.parametrize("samples", [2, 3, 5])
+@pytest.mark.parametrize("seed", range(6))
+def test_faint_rails_of_the_same_hosts_are_one_job(samples: int, seed: int) -> None:
+    """Their likeness comes out anywhere, so it is no reason to part them."""
+    rng = np.random.default_rng(seed)
+    turns = cuts(4.0, 60, 0.02, rng)
+    found = joined([thinned(turns, rng, samples) for _ in range(2)], ["a"] * 2)
+    assert groups(found) == sets([0, 1])
+
+
 def test_what_stays_in_step_for_longer_is_surer() -> None:
     sure = []
     for cycles in (6, 20, 80):
