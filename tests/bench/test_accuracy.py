@@ -10,9 +10,20 @@ from typing import Any
 import pytest
 
 from bench import accuracy
-from bench.accuracy import InvalidDocument, arguments, check, main, seed_range
+from bench.accuracy import (
+    EVERY,
+    LEVELS,
+    SCENARIOS,
+    InvalidDocument,
+    arguments,
+    check,
+    main,
+    seed_range,
+)
+from bench.baselines.documents import SFLOW_RT
 from bench.captures import Capture, CaptureFailed
 from bench.measure import Run
+from fixtures.scenarios import SCENARIOS as EVERY
 from tests.bench.documents import document, job, ring
 
 Json = dict[str, Any]
@@ -20,7 +31,14 @@ RUN = Run(0, 12.5, 300_000_000, "")
 
 
 def truth_of(scenario: str, seed: int, level: str) -> Json:
-    truth = document(job("t", [ring("g", "abcd")]), scenario=scenario, seed=seed, level=level)
+    truth = document(
+        job("t", [ring("g", "abcd")]),
+        scenario=scenario,
+        seed=seed,
+        level=level,
+        observable={"jobs": {"t": {"samples_per_iteration": 200.0}}},
+        export={"timestamps": True},
+    )
     for one in truth["jobs"]:
         del one["evidence"]
         for group in one["groups"]:
@@ -44,6 +62,12 @@ def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Json:
         return Capture(scenario, seed, level, folder)
 
     monkeypatch.setattr(accuracy, "capture", capture)
+
+    def baselines(made: Capture, thinned: int) -> dict[str, Json]:
+        half = document(job("h", [ring("g", "ab")], iterations=[], period_s=None))
+        return {"Half": half, SFLOW_RT: {"period_s": 1.5}}
+
+    monkeypatch.setattr(accuracy, "baselines", baselines)
     monkeypatch.setattr(accuracy, "analyse", lambda pcaps, inventory: (answer, RUN))
     return answer
 
@@ -151,6 +175,61 @@ def test_json(said: Json, tmp_path: Path) -> None:
     assert outcome["run"]["wall_s"] == 12.5
     assert outcome["score"]["role"] == {"hits": 400.0, "of": 400.0}
     assert outcome["score"]["rings"][0]["verdict"] == "right"
+
+
+def test_each_part_has_its_own_usual_captures() -> None:
+    usual = arguments([])
+    assert (usual.levels, usual.scenarios.split(",")) == (["rich"], list(SCENARIOS))
+    time = arguments(["--part", "time"])
+    assert (time.levels, time.scenarios.split(",")) == (list(LEVELS), list(EVERY))
+    one = arguments(["--part", "all", "--level", "normal", "--scenarios", "jitter"])
+    assert (one.levels, one.scenarios) == (["normal"], "jitter")
+
+
+def test_times_beside_baselines(said: Json, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said["jobs"]
+    argv = ["--part", "time", "--scenarios", "dp_ring", "--seeds", "1-2"]
+    assert main(argv) == 0
+    printed = capsys.readouterr().out
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in printed.splitlines()]
+    rows = [cells for cells in lines if cells[:1] == ["dp_ring"]]
+    assert rows[:3] == [
+        ["dp_ring", "ringscope", "2 / 2", *["0.000 %"] * 3, "8", "0", "0", "0"],
+        ["dp_ring", "Half", "0 / 2", "missing", "-", "-", "8", "0", "0", "8"],
+        ["dp_ring", "sFlow-RT", "-", "50.000 %", *["-"] * 6],
+    ]
+    assert len(rows) == 3 * len(LEVELS)
+    (exact,) = [cells for cells in lines if cells[:1] == ["jobs exact"]]
+    assert exact == ["jobs exact", "100 %", "100 %", "100 %", "99 %", "100 %", "95 %"]
+    assert "right >= 0.9" not in printed
+    assert "passed (6 captures)" in printed
+
+
+def test_what_falls_short_is_named(said: Json, capsys: pytest.CaptureFixture[str]) -> None:
+    said["jobs"][0]["period_s"] = 1.002
+    argv = ["--part", "time", "--scenarios", "dp_ring", "--seeds", "5"]
+    assert main([*argv, "--level", "starved"]) == 0
+    assert main([*argv, "--level", "normal"]) == 1
+    printed = capsys.readouterr().out
+    assert "normal: 0.2 %" in printed
+    assert "0.2 % (short)" in printed
+
+
+def test_both_parts(said: Json, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said["jobs"]
+    assert main(["--part", "all", "--scenarios", "dp_ring", "--seeds", "1", "--level", "rich"]) == 0
+    printed = capsys.readouterr().out
+    assert "right >= 0.9" in printed
+    assert "Side by side, rich" in printed
+
+
+def test_a_capture_that_cannot_be_made_fails_the_times(
+    said: Json, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said["jobs"]
+    argv = ["--part", "time", "--scenarios", "dp_ring,broken", "--seeds", "1", "--level", "rich"]
+    assert main(argv) == 1
+    assert "rich: broken --seed 1: no such scenario" in capsys.readouterr().out
 
 
 def test_documents_are_checked_against_the_schema() -> None:
