@@ -17,7 +17,16 @@ from tests.testbed.gloo import PYTHON
 from tests.testbed.judging import ENOUGH_SAMPLES, STEPS, judge, steady, weakest_edge
 from tests.testbed.rooms import inside
 
-PROGRAMS = ("ovs-vswitchd", "mpirun", "mpicc", "tcpdump", "ethtool", "iperf3", "unshare")
+PROGRAMS = (
+    "ovs-vswitchd",
+    "mpirun",
+    "mpicc",
+    "tcpdump",
+    "ethtool",
+    "tcpreplay",
+    "setpriv",
+    "unshare",
+)
 SHORT = ("mpi-ring", "gloo-dp-pp", "parameter-server", "roce-ring", "restarted-exporter")
 CASE_S = 300.0  # a case that hangs is ended; they take up to a minute
 
