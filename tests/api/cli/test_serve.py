@@ -44,34 +44,6 @@ def stored_rows(store: Path) -> int:
     return len(read(store).flows) if (store / "flows").is_dir() else 0
 
 
-LITTLE_BYTES = 50_000  # a small part of any socket's buffer
-
-
-class Led(Clock):
-    """A clock where waiting waits for the service instead: nothing can be dropped."""
-
-    def __init__(self, port: int) -> None:
-        super().__init__()
-        self._time_ns = super().now_ns()
-        self._place = f":{port:04X}"
-
-    def now_ns(self) -> int:
-        return self._time_ns
-
-    def sleep_until(self, due_ns: int) -> None:
-        self._time_ns = due_ns
-        while self._waiting_bytes() > LITTLE_BYTES:
-            time.sleep(0.0005)
-
-    def _waiting_bytes(self) -> int:
-        """What the kernel holds for the port, as proc(5) tells it."""
-        for line in Path("/proc/net/udp6").read_text().splitlines():
-            _, local, _, _, queues, *_ = line.split()
-            if local.endswith(self._place):
-                return int(queues.split(":")[1], 16)
-        raise AssertionError("nobody listens any more")
-
-
 def shape(document: dict[str, Any]) -> list[object]:
     """Who does what with whom."""
     return [
@@ -101,10 +73,10 @@ def starts_ns(document: dict[str, Any]) -> list[int]:
 def test_a_served_replay_is_analysed_as_its_capture(
     capture: Callable[..., Capture], tmp_path: Path
 ) -> None:
-    labelled = capture("dp_ring", level="normal")
+    labelled = capture("dp_ring", 3, "normal")  # a short one
     with serving(tmp_path / "store") as served:
         with closing(_connect(served.to)) as connection:
-            clock = Led(served.port)
+            clock = Clock()  # stamps that run ahead of time would be a wrong clock's
             sender = Sender(connection, clock)
             for departures in Replay([labelled.pcap], 1, keep_time=False).departures(clock.now_ns):
                 sender.send(departures)
@@ -122,7 +94,7 @@ def test_a_served_replay_is_analysed_as_its_capture(
         "backlog_drops": 0,
         "refused_datagrams": 0,
         "lost_datagrams": was.lost_datagrams,
-        "late_samples": served.account()["late_samples"],  # it was not sent in real time
+        "late_samples": served.account()["late_samples"],  # where the machine is slow
         "decode_errors": 0,
     }
     # Exporters are numbered, and rows are kept, in another order; all moved by one constant.
