@@ -11,7 +11,6 @@ import pytest
 
 from bench import accuracy
 from bench.accuracy import (
-    EVERY,
     LEVELS,
     SCENARIOS,
     InvalidDocument,
