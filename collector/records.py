@@ -33,6 +33,7 @@ class Doubt(IntFlag):
     FROM_TOTAL = 2  # the exporter counts from the flow's beginning; this is what was added
     ABSURD_TIME = 4  # a time that cannot be: taken as absent
     REVERSE = 8  # the answering direction of a record of both (RFC 5103)
+    FAR_TIME = 16  # more than a day from the time of its message: one of the two clocks is wrong
 
 
 RECORD_COLUMNS: Final[dict[str, np.dtype[np.generic]]] = {

@@ -13,7 +13,7 @@ from collector.addresses import to_text
 from collector.ipfix import flows, hft, packets, reading, times
 from collector.ipfix.elements import Field
 from collector.ipfix.flows import Around
-from collector.ipfix.layouts import NO_PLAN, Replay, follow
+from collector.ipfix.layouts import NO_PLAN, Layouts, Replay, follow
 from collector.ipfix.messages import (
     FIRST_DATA,
     IPFIX,
@@ -164,8 +164,8 @@ class IpfixIngest:
             if count:
                 faults.note(reason, None, count)
         plan = layouts.plan()
-        work = self._fitting(batch, messages, sets, plan, stream, exporter, layouts.plans, faults)
-        works = [work] + [self._replayed(replay, layouts.plans) for replay in replays]
+        work, late = self._fitting(batch, messages, sets, layouts, plan, stream, exporter, faults)
+        works = [work] + [self._replayed(replay, layouts.plans) for replay in replays + late]
         news = [self._options(each, layouts.plans) for each in works]
         pieces = [
             self._rows(each, layouts.plans, told) for each, told in zip(works, news, strict=True)
@@ -253,13 +253,16 @@ class IpfixIngest:
         batch: DatagramBatch,
         messages: Messages,
         sets: Sets,
+        layouts: Layouts,
         plan: I64,
         stream: I64,
         exporter: I64,
-        plans: Sequence[Plan],
         faults: Faults,
-    ) -> _Work:
-        """Sets that fit a plan; the others wait. Follows the messages' numbers, too."""
+    ) -> tuple[_Work, list[Replay]]:
+        """Sets that fit a plan, and those that fit a later one; the others wait.
+
+        Follows the messages' numbers, too.
+        """
         data = np.flatnonzero(
             ((sets.id >= FIRST_DATA) | (sets.id == VERSION_5_RECORDS)) & (stream[sets.message] >= 0)
         )
@@ -268,7 +271,7 @@ class IpfixIngest:
         records = np.zeros(len(data), np.int64)
         known = data[found]
         counted, rest = reading.count(
-            batch.buffer, sets.start[known], sets.end[known], plan[known], plans
+            batch.buffer, sets.start[known], sets.end[known], plan[known], layouts.plans
         )
         odd = np.flatnonzero(rest > 0)
         for row in odd.tolist():
@@ -285,7 +288,7 @@ class IpfixIngest:
             text = "a set that its template does not fit: it waits for another"
             self._note_rows(text, message[strange], exporter, at, faults)
         good = found & ~strange
-        self._wait(batch, messages, sets, data[~good], stream, exporter)
+        late = self._wait(batch, messages, sets, layouts, data[~good], stream, exporter)
         records[~good] = 0
         units = np.zeros(len(batch), np.int64)
         np.add.at(units, message, records)
@@ -297,7 +300,7 @@ class IpfixIngest:
         self._numbering.follow(stream, messages.sequence, units)
         good &= records > 0
         rows, of = data[good], message[good]
-        return _Work(
+        fitting = _Work(
             batch.buffer,
             sets.start[rows],
             sets.end[rows],
@@ -310,28 +313,35 @@ class IpfixIngest:
             exporter[of],
             messages.sampling[of],
         )
+        return fitting, late
 
     def _wait(
         self,
         batch: DatagramBatch,
         messages: Messages,
         sets: Sets,
+        layouts: Layouts,
         rows: I64,
         stream: I64,
         exporter: I64,
-    ) -> None:
-        """Keep sets whose template is not known, until it comes."""
+    ) -> list[Replay]:
+        """Keep sets whose template is not known until it comes, if it did not within the batch."""
+        late = []
         for row in rows.tolist():
             of = int(sets.message[row])
-            content = batch.buffer[sets.start[row] : sets.end[row]].tobytes()
             held = Held(
                 int(batch.arrival_ns[of]),
                 int(messages.time_ns[of]),
                 int(messages.uptime_ms[of]),
                 int(exporter[of]),
-                content,
+                batch.buffer[sets.start[row] : sets.end[row]].tobytes(),
             )
-            self._waiting.add(int(stream[of]), int(sets.id[row]), held)
+            plan = layouts.later(row)
+            if plan == NO_PLAN:
+                self._waiting.add(int(stream[of]), int(sets.id[row]), held)
+            else:
+                late.append(Replay(int(stream[of]), plan, [held]))
+        return late
 
     def _replayed(self, replay: Replay, plans: Sequence[Plan]) -> _Work:
         """Sets that waited, with their layout."""
@@ -446,7 +456,7 @@ class IpfixIngest:
         rows, said = hft.read(work.buffer, at, layout)
         ports = len(layout.ports)
         observed = Rows(sets, said.reshape(1, -1), [int(Field.SEEN_NS)])
-        seen = times.seen_at(observed, work.export_ns[sets])
+        seen = times.seen_at(observed)
         arrival_ns = work.arrival_ns[sets]
         rows.time_ns[:] = np.repeat(np.where(seen >= 0, seen, arrival_ns), ports)
         rows.exporter[:] = np.repeat(work.exporter[sets].astype(np.int32), ports)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import NamedTuple
 
 import numpy as np
@@ -57,6 +58,14 @@ class Layouts:
     def _in_force(self, key: int) -> int:
         plan = self._templates.plan(key >> 16, key & 0xFFFF) if key >= 0 else None
         return NO_PLAN if plan is None else self.add(plan)
+
+    def later(self, row: int) -> int:
+        """The next plan that the template of a set gets within the batch; `NO_PLAN` = none."""
+        changes = self._changes.get(int(self._key[row]), [])
+        for _, number in changes[bisect_right(changes, (row, len(self.plans))) :]:
+            if number != NO_PLAN:
+                return number
+        return NO_PLAN
 
     def plan(self) -> I64:
         """The plan of each set; int64, shape (sets,), `NO_PLAN` = its template is not known.

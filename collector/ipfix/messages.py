@@ -160,9 +160,11 @@ def _sets(buffer: U8, out: Messages, body: I64, stop: I64, sets: Sets, filling: 
                 size = end - at
             if filling:
                 if version == NETFLOW_9 and kind < 2:
-                    kind += 2
-                elif version == NETFLOW_9 and kind < FIRST_DATA:
-                    kind = 0
+                    kind += TEMPLATES
+                elif kind < FIRST_DATA and (
+                    version == NETFLOW_9 or kind not in (TEMPLATES, OPTIONS_TEMPLATES)
+                ):
+                    kind = 0  # reserved
                 sets.id[count] = kind
                 sets.start[count] = at + 4
                 sets.end[count] = at + size

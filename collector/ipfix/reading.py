@@ -152,7 +152,7 @@ def _fill(
                 elif kind == Kind.SECTION:
                     values[column, row] = at
                     values[column + 1, row] = size
-                elif 0 < size <= 8:
+                else:
                     value = unsigned(buffer, at, size)
                     if value == np.uint64(ABSENT_U64):
                         value -= np.uint64(1)  # said, however absurd

@@ -18,9 +18,12 @@ from collector.records import ABSENT_U64, Doubt, RecordTime
 from collector.schema import I64, U8, U64
 
 _MS: Final = 1_000_000
-# A record later than its message, or this much older, is a mistake of units or of clocks.
-AHEAD_NS: Final = 86_400 * 1_000_000_000
-BEHIND_NS: Final = 400 * 86_400 * 1_000_000_000
+# What lies outside of these is a mistake of units, or a clock that was never set. What lies inside
+# may still be far from its message: probes that read old captures say the captures' times.
+EARLIEST_NS: Final = 946_684_800 * 1_000_000_000  # the year 2000
+LATEST_NS: Final = 4_102_444_800 * 1_000_000_000  # 2100
+FAR_NS: Final = 86_400 * 1_000_000_000
+BEHIND_NS: Final = 400 * 86_400 * 1_000_000_000  # beyond any flow's duration or delay
 # Seconds from 1900 to 1970 (RFC 5905): NTP's upper word is never less for a time since 1970.
 _NTP_EPOCH: Final = 2_208_988_800
 _WRAP_MS: Final = 1 << 32
@@ -36,11 +39,9 @@ class Times(NamedTuple):
     doubts: U8  # Doubt
 
 
-def seen_at(rows: Rows, export_ns: I64) -> I64:
+def seen_at(rows: Rows) -> I64:
     """When something was observed, ns since the epoch; -1 = the record does not say."""
-    return _absolute(rows, (Field.SEEN_S, Field.SEEN_MS, Field.SEEN_US, Field.SEEN_NS), export_ns)[
-        0
-    ]
+    return _absolute(rows, (Field.SEEN_S, Field.SEEN_MS, Field.SEEN_US, Field.SEEN_NS))[0]
 
 
 def place(rows: Rows, export_ns: I64, uptime_ms: I64, boot_ms: I64) -> Times:
@@ -67,11 +68,9 @@ def place(rows: Rows, export_ns: I64, uptime_ms: I64, boot_ms: I64) -> Times:
     """
     count = len(rows)
     start, wrong_start = _absolute(
-        rows, (Field.START_S, Field.START_MS, Field.START_US, Field.START_NS), export_ns
+        rows, (Field.START_S, Field.START_MS, Field.START_US, Field.START_NS)
     )
-    end, wrong_end = _absolute(
-        rows, (Field.END_S, Field.END_MS, Field.END_US, Field.END_NS), export_ns
-    )
+    end, wrong_end = _absolute(rows, (Field.END_S, Field.END_MS, Field.END_US, Field.END_NS))
     for time, field in ((start, Field.START_AGO_US), (end, Field.END_AGO_US)):
         if rows.has(field):
             ago = rows.of(field)
@@ -97,7 +96,7 @@ def place(rows: Rows, export_ns: I64, uptime_ms: I64, boot_ms: I64) -> Times:
     if rows.has(Field.SEEN_S) or any(
         rows.has(field) for field in (Field.SEEN_MS, Field.SEEN_US, Field.SEEN_NS)
     ):
-        seen = seen_at(rows, export_ns)
+        seen = seen_at(rows)
         fill = (end < 0) & (seen >= 0)
         end[fill] = seen[fill]
         start[fill] = seen[fill] - lasted[fill]
@@ -115,11 +114,12 @@ def place(rows: Rows, export_ns: I64, uptime_ms: I64, boot_ms: I64) -> Times:
     turned = start > end
     start[turned] = end[turned]
     doubts = np.where(wrong_start | wrong_end | turned, int(Doubt.ABSURD_TIME), 0)
+    doubts |= np.where(np.abs(end - export_ns) > FAR_NS, int(Doubt.FAR_TIME), 0)
     return Times(start, end, basis, doubts.astype(np.uint8))
 
 
 def _absolute(
-    rows: Rows, fields: tuple[Field, Field, Field, Field], export_ns: I64
+    rows: Rows, fields: tuple[Field, Field, Field, Field]
 ) -> tuple[I64, NDArray[np.bool_]]:
     """Points in time, finest element first, and which were absurd; -1 = not said."""
     count = len(rows)
@@ -132,7 +132,7 @@ def _absolute(
         given = (said != ABSENT_U64) & (said != 0)
         found = np.full(count, _UNKNOWN, np.int64)
         _scale(said, scale, field in (Field.START_US, Field.END_US, Field.SEEN_US), found)
-        likely = (found >= 0) & (found <= export_ns + AHEAD_NS) & (found >= export_ns - BEHIND_NS)
+        likely = (found >= EARLIEST_NS) & (found < LATEST_NS)
         wrong |= given & ~likely & (time < 0)
         use = given & likely & (time < 0)
         time[use] = found[use]

@@ -50,8 +50,8 @@ def arrivals_in(path: Path) -> list[Arrival]:
     if path.suffix == ".bin":
         return [Arrival(path.read_bytes())]
     logging.getLogger("scapy.runtime").setLevel(logging.ERROR)
-    from scapy.layers.inet import UDP  # type: ignore[import-untyped]
-    from scapy.utils import PcapReader  # type: ignore[import-untyped]
+    from scapy.layers.inet import UDP
+    from scapy.utils import PcapReader
 
     found = []
     with PcapReader(str(path)) as reader:

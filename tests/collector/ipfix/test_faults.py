@@ -1,0 +1,576 @@
+"""Kinds of trouble that people reported of flow collectors, each with a small input."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from collector.addresses import from_text
+from collector.ipfix import IpfixIngest
+from collector.ipfix.waiting import MOST_BYTES_OF_A_STREAM
+from collector.packets import Faults
+from collector.records import ABSENT_U64, Doubt, RecordBatch, RecordTime
+from tests.collector.ipfix import encode
+from tests.collector.ipfix.arrivals import Arrival, batch_of
+from tests.collector.ipfix.encode import message, message_5, message_9, number, set_of
+
+SECOND = 1_000_000_000
+EXPORT_NS = encode.EXPORT_S * SECOND
+TEMPLATE = set_of(2, encode.template(256, encode.PLAIN))
+ENDS: Sequence[encode.Specifier] = ((8, 4), (12, 4))
+PAIR = encode.address("10.0.0.1") + encode.address("10.0.0.2")
+
+
+def add(ingest: IpfixIngest, *payloads: bytes | Arrival) -> RecordBatch:
+    arrivals = [each if isinstance(each, Arrival) else Arrival(each) for each in payloads]
+    return ingest.add(batch_of(arrivals), Faults())[0]
+
+
+def read(*payloads: bytes | Arrival) -> RecordBatch:
+    return add(IpfixIngest(), *payloads)
+
+
+def one(fields: Sequence[encode.Specifier], content: bytes, **header: int) -> RecordBatch:
+    """One record of IPFIX: two addresses, and these fields."""
+    return read(
+        message(
+            set_of(2, encode.template(256, [*ENDS, *fields])),
+            set_of(256, PAIR + content),
+            **header,
+        )
+    )
+
+
+class TestTemplates:
+    # vmware/go-ipfix#383, aabc/ipt-netflow#180, CESNET/ipfixcol#191
+    @pytest.mark.parametrize("apart", [False, True])
+    def test_a_new_definition_replaces_at_once(self, apart: bool) -> None:
+        swapped = [(12, 4), (8, 4), *encode.PLAIN[2:]]
+        payloads = [
+            message(TEMPLATE, set_of(256, encode.plain())),
+            message(set_of(2, encode.template(256, swapped)), set_of(256, encode.plain())),
+            message(set_of(256, encode.plain())),
+        ]
+        ingest = IpfixIngest()
+        if apart:
+            rows = RecordBatch.concat([add(ingest, payload) for payload in payloads])
+        else:
+            rows = add(ingest, *payloads)
+        first, second = (from_text(text)[1] for text in ("10.0.0.1", "10.0.0.2"))
+        assert rows.src_lo.tolist() == [first, second, second]
+        assert rows.dst_lo.tolist() == [second, first, first]
+
+    def test_an_id_may_become_one_of_options(self) -> None:
+        ingest = IpfixIngest()
+        options = set_of(3, encode.options_template(256, [(149, 4)], [(34, 4)]))
+        add(ingest, message(TEMPLATE, set_of(256, encode.plain())))
+        assert not len(add(ingest, message(options, set_of(256, number(7, 4) + number(50, 4)))))
+        rows = add(ingest, message(TEMPLATE, set_of(256, encode.plain())))
+        assert rows.sampling_rate.tolist() == [50]
+
+    def test_an_unreadable_definition_leaves_the_former(self) -> None:
+        ingest = IpfixIngest()
+        faults = Faults()
+        add(ingest, message(TEMPLATE))
+        broken = encode.template(256, encode.PLAIN)[:-2]
+        ingest.add(batch_of([Arrival(message(set_of(2, broken)))]), faults)
+        assert [error.reason for error in faults.errors()] == ["a template that cannot be read"]
+        assert len(add(ingest, message(set_of(256, encode.plain())))) == 1
+
+    def test_records_without_length_are_refused(self) -> None:
+        faults = Faults()
+        ingest = IpfixIngest()
+        empty = set_of(2, encode.template(256, [(8, 0)]))
+        rows, _, _ = ingest.add(batch_of([Arrival(message(empty, set_of(256, b"x")))]), faults)
+        assert not len(rows)
+        assert ingest.waiting_sets == 1
+
+    def test_withdrawal(self) -> None:
+        ingest = IpfixIngest()
+        add(ingest, message(TEMPLATE))
+        add(ingest, message(set_of(2, encode.template(256, []))))
+        assert not len(add(ingest, message(set_of(256, encode.plain()))))
+        assert ingest.waiting_sets == 1
+        assert len(add(ingest, message(TEMPLATE))) == 1
+
+    def test_withdrawal_of_all(self) -> None:
+        ingest = IpfixIngest()
+        add(ingest, message(TEMPLATE, set_of(2, encode.template(300, encode.PLAIN))))
+        add(ingest, message(set_of(2, struct.pack(">HH", 2, 0))))
+        data = [set_of(each, encode.plain()) for each in (256, 300)]
+        assert not len(add(ingest, message(*data)))
+
+    # netsampler/goflow2#330, bitkeks/python-netflow-v9-softflowd#4, robcowart/elastiflow#457
+    def test_records_wait_for_their_template(self) -> None:
+        ingest = IpfixIngest()
+        early = Arrival(message(set_of(256, encode.plain(octets=5))), time_ns=EXPORT_NS + 3)
+        assert not len(add(ingest, early))
+        rows = add(ingest, message(TEMPLATE, set_of(256, encode.plain(octets=6))))
+        assert sorted(rows.bytes.tolist()) == [5, 6]
+        assert rows.arrival_ns[rows.bytes == 5].tolist() == [EXPORT_NS + 3]
+        assert ingest.waiting_sets == 0
+
+    def test_what_waits_is_bounded(self) -> None:
+        ingest = IpfixIngest()
+        large = message(set_of(256, bytes(60_000)))
+        for _ in range(30):
+            add(ingest, large)
+        assert ingest.waiting_sets * 60_000 <= MOST_BYTES_OF_A_STREAM
+        assert ingest.dropped_sets == 30 - ingest.waiting_sets > 0
+
+    # phaag/nfdump#159, tehmaze/netflow#21, logstash-plugins/logstash-codec-netflow#9
+    @pytest.mark.parametrize(
+        "other", [{"sender": "192.0.2.2"}, {"port": 40_001}, {"to_port": 2055}]
+    )
+    def test_templates_belong_to_a_session(self, other: dict[str, str | int]) -> None:
+        swapped = set_of(2, encode.template(256, [(12, 4), (8, 4), *encode.PLAIN[2:]]))
+        data = message(set_of(256, encode.plain()))
+        rows = read(
+            message(TEMPLATE),
+            Arrival(message(swapped), **other),  # type: ignore[arg-type]
+            data,
+            Arrival(data, **other),  # type: ignore[arg-type]
+        )
+        assert rows.src_lo[0] == rows.dst_lo[1] != rows.src_lo[1]
+
+    def test_templates_belong_to_a_domain(self) -> None:
+        ingest = IpfixIngest()
+        add(ingest, message(TEMPLATE, domain=1))
+        assert not len(add(ingest, message(set_of(256, encode.plain()), domain=2)))
+        assert [each.domain for each in ingest.exporters()] == [1, 2]
+
+    def test_a_restart_voids_templates(self) -> None:
+        """NetFlow says its uptime: after a restart an id may mean something else."""
+        ingest = IpfixIngest()
+        announced = set_of(0, encode.template(256, encode.PLAIN))
+        data = set_of(256, encode.plain())
+        add(ingest, message_9(announced, data))
+        assert not len(add(ingest, message_9(data, uptime_ms=3000)))
+        assert len(add(ingest, message_9(announced, uptime_ms=4000))) == 1
+        assert ingest.exporters()[0].restarts == 1
+
+    def test_a_set_that_does_not_fit_waits_for_another_template(self) -> None:
+        ingest, faults = IpfixIngest(), Faults()
+        add(ingest, message(TEMPLATE))
+        wider: Sequence[encode.Specifier] = [*encode.PLAIN, (10, 4)]
+        data = message(set_of(256, encode.plain() + number(9, 4)))
+        assert not len(ingest.add(batch_of([Arrival(data)]), faults)[0])
+        assert "does not fit" in faults.errors()[0].reason
+        rows = add(ingest, message(set_of(2, encode.template(256, wider))))
+        assert rows.input.tolist() == [9]
+
+
+class TestPadding:
+    # elastic/beats#18098, Edgio/vflow#128
+    @pytest.mark.parametrize("padding", range(8))
+    def test_of_template_sets(self, padding: int) -> None:
+        announced = set_of(2, encode.template(256, encode.PLAIN), padding)
+        assert len(read(message(announced, set_of(256, encode.plain())))) == 1
+
+    @pytest.mark.parametrize("padding", range(8))
+    def test_of_data_sets(self, padding: int) -> None:
+        assert len(read(message(TEMPLATE, set_of(256, encode.plain(), padding)))) == 1
+
+    def test_records_of_one_byte(self) -> None:
+        ingest = IpfixIngest()
+        add(ingest, message(set_of(2, encode.template(256, [(4, 1)])), set_of(256, b"\x06\x11")))
+        assert ingest.exporters()[0].records == 2
+        assert ingest.unread_records == 2
+
+    def test_zeros_behind_the_last_set(self) -> None:
+        faults = Faults()
+        whole = message_9(
+            set_of(0, encode.template(256, encode.PLAIN)), set_of(256, encode.plain())
+        )
+        rows, _, _ = IpfixIngest().add(batch_of([Arrival(whole + bytes(900))]), faults)
+        assert len(rows) == 1
+        assert faults.errors() == []
+
+
+class TestNumbers:
+    # calmh/ipfix#12, mikemiles-dev/netflow_parser#314, phaag/nfdump#356
+    @pytest.mark.parametrize("width", range(1, 9))
+    def test_reduced_size(self, width: int) -> None:
+        value = int.from_bytes(bytes(range(1, width + 1)))
+        rows = one([(1, width), (10, width)], number(value, width) * 2)
+        assert rows.bytes.tolist() == [value if value < 1 << 56 else ABSENT_U64]
+        assert rows.input.tolist() == [value if value < 1 << 32 else 0]
+
+    def test_variable_length_is_walked(self) -> None:
+        for name in (b"", b"x" * 254, b"x" * 255, b"x" * 3000):
+            rows = one([(82, encode.VARIABLE), (1, 4)], encode.variable(name) + number(77, 4))
+            assert rows.bytes.tolist() == [77]
+
+    def test_enterprise_elements_are_not_those_of_iana(self) -> None:
+        rows = one([(1, 4, 35_632), (1, 4)], number(1, 4) + number(2, 4))
+        assert rows.bytes.tolist() == [2]
+
+    # akvorado/akvorado#191, antrea-io/antrea#7882, ntop/nProbe#202
+    def test_a_negative_difference_is_no_count(self) -> None:
+        rows = one([(1, 8), (2, 8)], b"\xff" * 16)
+        assert rows.bytes.tolist() == rows.packets.tolist() == [ABSENT_U64]
+        assert rows.doubts[0] & Doubt.ABSURD_COUNT
+
+    def test_more_bytes_than_packets_can_hold(self) -> None:
+        rows = one([(1, 4), (2, 4)], b"\xff" * 4 + number(3, 4))
+        assert (rows.bytes[0], rows.packets[0]) == (ABSENT_U64, 3)
+        assert rows.doubts[0] & Doubt.ABSURD_COUNT
+
+    def test_nothing_said_is_not_zero(self) -> None:
+        rows = one([], b"")
+        assert rows.bytes[0] == rows.packets[0] == rows.selector[0] == ABSENT_U64
+        assert rows.dscp[0] == rows.ecn[0] == 255
+
+    def test_answers_are_rows_of_their_own(self) -> None:
+        fields = [(7, 2), (11, 2), (1, 4), (2, 4), (1, 4, 29_305), (2, 4, 29_305)]
+        content = struct.pack(">HHIIII", 10, 20, 1000, 5, 600, 3)
+        rows = one(fields, content)
+        assert rows.src_port.tolist() == [10, 20]
+        assert rows.bytes.tolist() == [1000, 600]
+        assert rows.packets.tolist() == [5, 3]
+        assert rows.src_lo[0] == rows.dst_lo[1] != rows.src_lo[1]
+        assert rows.doubts.tolist() == [0, Doubt.REVERSE]
+
+
+class TestTotals:
+    FIELDS: Sequence[encode.Specifier] = ((150, 4), (151, 4), (85, 8), (86, 8))
+
+    def records(self, *totals: tuple[int, int, int, int]) -> RecordBatch:
+        content = b"".join(
+            PAIR + struct.pack(">IIQQ", encode.EXPORT_S + a, encode.EXPORT_S + b, c, d)
+            for a, b, c, d in totals
+        )
+        announced = set_of(2, encode.template(256, [*ENDS, *self.FIELDS]))
+        return read(message(announced, set_of(256, content)))
+
+    def test_what_was_added(self) -> None:
+        rows = self.records((0, 10, 4000, 4), (0, 20, 9000, 9), (0, 30, 9000, 9))
+        assert rows.bytes.tolist() == [4000, 5000, 0]
+        assert rows.packets.tolist() == [4, 5, 0]
+        starts = ((rows.start_ns - EXPORT_NS) // SECOND).tolist()
+        assert starts == [0, 10, 20]
+        assert (rows.doubts & Doubt.FROM_TOTAL).all()
+
+    def test_another_flow_of_the_same_name(self) -> None:
+        rows = self.records((0, 10, 4000, 4), (15, 20, 9000, 9))
+        assert rows.bytes.tolist() == [4000, 9000]
+
+    def test_a_total_that_falls_begins_anew(self) -> None:
+        rows = self.records((0, 10, 4000, 4), (0, 20, 1000, 1))
+        assert rows.bytes.tolist() == [4000, 1000]
+
+    def test_a_total_of_32_bits_runs_over(self) -> None:
+        rows = self.records((0, 10, (1 << 32) - 500, 9_000_000), (0, 20, 1500, 9_000_002))
+        assert rows.bytes.tolist() == [(1 << 32) - 500, 2000]
+
+
+class TestTimes:
+    def at(self, fields: Sequence[encode.Specifier], *values: int) -> tuple[int, int, int]:
+        """Start and end against the export time, ns; and their basis."""
+        widths = [each[1] for each in fields]
+        content = b"".join(number(v, w) for v, w in zip(values, widths, strict=True))
+        rows = one(fields, content)
+        start, end = int(rows.start_ns[0]) - EXPORT_NS, int(rows.end_ns[0]) - EXPORT_NS
+        return start, end, int(rows.time_basis[0])
+
+    # netsampler/goflow2#305, #325, #33, #406; phaag/nfdump#80, #50, #38, #375; irino/softflowd#58
+    @pytest.mark.parametrize("width", [4, 8])
+    def test_seconds(self, width: int) -> None:
+        said = (encode.EXPORT_S - 30, encode.EXPORT_S - 10)
+        got = self.at([(150, width), (151, width)], *said)
+        assert got == (-30 * SECOND, -10 * SECOND, RecordTime.ABSOLUTE)
+
+    def test_milliseconds(self) -> None:
+        said = (encode.EXPORT_S * 1000 - 30, encode.EXPORT_S * 1000 - 10)
+        got = self.at([(152, 8), (153, 8)], *said)
+        assert got == (-30_000_000, -10_000_000, RecordTime.ABSOLUTE)
+
+    @pytest.mark.parametrize(("first", "last"), [(154, 155), (156, 157)])
+    def test_ntp_timestamps(self, first: int, last: int) -> None:
+        seconds = encode.EXPORT_S + 2_208_988_800
+        got = self.at([(first, 8), (last, 8)], (seconds - 1) << 32 | 1 << 31, seconds << 32)
+        assert got == (-500_000_000, 0, RecordTime.ABSOLUTE)
+
+    def test_counts_from_1970_in_place_of_ntp(self) -> None:
+        micro = encode.EXPORT_S * 1_000_000
+        assert self.at([(154, 8), (155, 8)], micro - 7, micro)[:2] == (-7000, 0)
+        assert self.at([(156, 8), (157, 8)], EXPORT_NS - 7, EXPORT_NS)[:2] == (-7, 0)
+
+    def test_microseconds_before_the_message(self) -> None:
+        got = self.at([(158, 4), (159, 4)], 30, 10)
+        assert got == (-30_000, -10_000, RecordTime.ABSOLUTE)
+
+    def test_a_duration_gives_the_other_end(self) -> None:
+        assert self.at([(150, 4), (161, 4)], encode.EXPORT_S - 9, 2500)[:2] == (
+            -9 * SECOND,
+            -9 * SECOND + 2_500_000_000,
+        )
+        assert self.at([(151, 4), (162, 4)], encode.EXPORT_S, 2500)[:2] == (-2_500_000, 0)
+
+    def test_uptimes_with_the_start_in_the_record_in_any_order(self) -> None:
+        boot = encode.EXPORT_S * 1000 - 100_000
+        expected = (-50 * SECOND, -40 * SECOND, RecordTime.UPTIME)
+        assert self.at([(22, 4), (21, 4), (160, 8)], 50_000, 60_000, boot) == expected
+        assert self.at([(160, 8), (22, 4), (21, 4)], boot, 50_000, 60_000) == expected
+        assert self.at([(160, 8), (22, 8), (21, 8)], boot, 50_000, 60_000) == expected
+
+    def test_uptimes_with_the_start_in_options(self) -> None:
+        """As softflowd sends them."""
+        boot = encode.EXPORT_S * 1000 - 100_000
+        options = set_of(3, encode.options_template(257, [(149, 4)], [(160, 8)]))
+        announced = set_of(2, encode.template(256, [*ENDS, (22, 4), (21, 4)]))
+        data = set_of(256, PAIR + number(50_000, 4) + number(60_000, 4))
+        told = set_of(257, number(7, 4) + number(boot, 8))
+        ingest = IpfixIngest()
+        rows = add(ingest, message(announced, data))
+        assert rows.time_basis.tolist() == [RecordTime.EXPORT]
+        assert (rows.end_ns[0], rows.start_ns[0]) == (EXPORT_NS, EXPORT_NS - 10 * SECOND)
+        rows = add(ingest, message(options, told), message(data))
+        assert rows.time_basis.tolist() == [RecordTime.UPTIME]
+        assert (rows.end_ns[0], rows.start_ns[0]) == (
+            EXPORT_NS - 40 * SECOND,
+            EXPORT_NS - 50 * SECOND,
+        )
+
+    def test_uptimes_of_netflow_wrap(self) -> None:
+        announced = set_of(0, encode.template(256, [*ENDS, (22, 4), (21, 4)]))
+        data = set_of(256, PAIR + number((1 << 32) - 3000, 4) + number(1000, 4))
+        rows = read(message_9(announced, data, uptime_ms=2000))
+        assert ((rows.start_ns - EXPORT_NS) // 1_000_000).tolist() == [-5000]
+        assert ((rows.end_ns - EXPORT_NS) // 1_000_000).tolist() == [-1000]
+
+    def test_times_that_cannot_be_are_not_1970(self) -> None:
+        rows = one([(152, 8), (153, 8)], number(encode.EXPORT_S, 8) * 2)  # seconds as milliseconds
+        assert rows.end_ns.tolist() == [EXPORT_NS]
+        assert rows.time_basis.tolist() == [RecordTime.EXPORT]
+        assert rows.doubts[0] & Doubt.ABSURD_TIME
+
+    def test_clocks_that_disagree_are_named(self) -> None:
+        rows = one([(150, 4), (151, 4)], number(1_300_000_000, 4) * 2)
+        assert rows.end_ns.tolist() == [1_300_000_000 * SECOND]
+        assert rows.doubts[0] & Doubt.FAR_TIME
+
+
+class TestSampling:
+    # akvorado/akvorado#1189, phaag/nfdump#377, #410, netsampler/goflow2#440, phaag/nfdump#237
+    WITH_SELECTOR = set_of(2, encode.template(256, [*ENDS, (302, 8)]))
+
+    def told(self, fields: Sequence[encode.Specifier], *values: int) -> int:
+        """The rate of records after options with these fields."""
+        options = set_of(3, encode.options_template(300, [(302, 8)], fields))
+        widths = [each[1] for each in fields]
+        content = b"".join(number(v, w) for v, w in zip(values, widths, strict=True))
+        rows = read(
+            message(options, set_of(300, number(5, 8) + content)),
+            message(self.WITH_SELECTOR, set_of(256, PAIR + number(5, 8))),
+        )
+        return int(rows.sampling_rate[0])
+
+    def test_intervals_and_spaces(self) -> None:
+        assert self.told([(305, 4), (306, 4)], 1, 999) == 1000
+        assert self.told([(305, 4), (306, 4)], 10, 90) == 10
+        assert self.told([(305, 4), (306, 4)], 1, 0) == 1
+
+    def test_a_run_without_its_space_says_nothing(self) -> None:
+        assert self.told([(305, 4)], 1) == 0
+
+    def test_sizes_and_populations(self) -> None:
+        assert self.told([(309, 4), (310, 4)], 1, 4096) == 4096
+        assert self.told([(309, 4), (310, 4)], 0, 4096) == 0
+
+    def test_intervals_of_netflow(self) -> None:
+        assert self.told([(34, 4)], 512) == 512
+        assert self.told([(50, 4)], 512) == 512
+
+    def test_probabilities(self) -> None:
+        assert self.told([(311, 8)], int.from_bytes(struct.pack(">d", 1 / 2048))) == 2048
+        assert self.told([(311, 4)], int.from_bytes(struct.pack(">f", 1 / 2048))) == 2048
+        assert self.told([(311, 8)], int.from_bytes(struct.pack(">d", 7.0))) == 0
+
+    def test_rates_belong_to_selectors(self) -> None:
+        options = set_of(3, encode.options_template(300, [(302, 8)], [(305, 4), (306, 4)]))
+        rates = b"".join(
+            number(s, 8) + number(1, 4) + number(r - 1, 4) for s, r in ((1, 10), (2, 20))
+        )
+        data = set_of(256, b"".join(PAIR + number(s, 8) for s in (2, 1, 3)))
+        rows = read(message(options, set_of(300, rates)), message(self.WITH_SELECTOR, data))
+        assert rows.sampling_rate.tolist() == [20, 10, 0]
+
+    def test_rates_that_come_later_and_from_another_port(self) -> None:
+        ingest = IpfixIngest()
+        options = set_of(3, encode.options_template(300, [(302, 8)], [(34, 4)]))
+        told = set_of(300, number(5, 8) + number(64, 4))
+        data = set_of(256, PAIR + number(5, 8))
+        rows = add(ingest, message(self.WITH_SELECTOR, data))
+        assert rows.sampling_rate.tolist() == [0]  # never 1 silently
+        add(ingest, Arrival(message(options, told), port=50_000))
+        assert add(ingest, message(data)).sampling_rate.tolist() == [64]
+        ingest.put_right(rows)
+        assert rows.sampling_rate.tolist() == [64]
+
+    def test_a_rate_that_changes_within_a_batch(self) -> None:
+        ingest = IpfixIngest()
+        options = set_of(3, encode.options_template(300, [(302, 8)], [(34, 4)]))
+        data = set_of(256, PAIR + number(5, 8))
+
+        def told(rate: int) -> bytes:
+            return set_of(300, number(5, 8) + number(rate, 4))
+
+        rows = add(
+            ingest, message(options, self.WITH_SELECTOR, data, told(10), data, told(20), data)
+        )
+        assert rows.sampling_rate.tolist() == [10, 10, 20]
+        assert add(ingest, message(data, told(30), data)).sampling_rate.tolist() == [20, 30]
+
+    def test_the_only_sampler_counts_for_records_that_name_none(self) -> None:
+        ingest = IpfixIngest()
+        options = set_of(3, encode.options_template(300, [(302, 8)], [(34, 4)]))
+        add(ingest, message(options, set_of(300, number(5, 8) + number(10, 4))))
+        bare = message(set_of(2, encode.template(256, ENDS)), set_of(256, PAIR))
+        assert add(ingest, bare).sampling_rate.tolist() == [10]
+        add(ingest, message(set_of(300, number(6, 8) + number(20, 4))))
+        assert add(ingest, bare).sampling_rate.tolist() == [0]
+
+    def test_exporters_do_not_share_rates(self) -> None:
+        ingest = IpfixIngest()
+        options = set_of(3, encode.options_template(300, [(302, 8)], [(34, 4)]))
+        add(ingest, message(options, set_of(300, number(5, 8) + number(10, 4)), domain=1))
+        data = message(self.WITH_SELECTOR, set_of(256, PAIR + number(5, 8)), domain=2)
+        assert add(ingest, data).sampling_rate.tolist() == [0]
+
+    def test_version_5_says_it_in_its_header(self) -> None:
+        record = bytes(48)
+        assert read(message_5(record, sampling=0x4000 | 100)).sampling_rate.tolist() == [100]
+        assert read(message_5(record)).sampling_rate.tolist() == [0]
+
+
+class TestLoss:
+    def lost(self, *payloads: bytes) -> int:
+        ingest = IpfixIngest()
+        for payload in payloads:
+            add(ingest, payload)
+        return ingest.exporters()[0].lost
+
+    def test_ipfix_counts_records(self) -> None:
+        two = set_of(256, encode.plain() * 2)
+        first = message(TEMPLATE, two, sequence=100)
+        assert self.lost(first, message(two, sequence=102), message(two, sequence=104)) == 0
+        assert self.lost(first, message(two, sequence=109)) == 7
+        # What was taken for lost comes late.
+        late = message(two, sequence=102)
+        assert self.lost(first, message(two, sequence=104), late, message(two, sequence=106)) == 0
+        wrapped = message(TEMPLATE, two, sequence=0xFFFF_FFFF)
+        assert self.lost(wrapped, message(two, sequence=1), message(two, sequence=4)) == 1
+
+    def test_what_cannot_be_counted_is_not_lost(self) -> None:
+        unknown = message(set_of(999, bytes(40)), sequence=10)
+        assert self.lost(unknown, message(TEMPLATE, sequence=55)) == 0
+
+    def test_version_9_counts_messages(self) -> None:
+        announced = set_of(0, encode.template(256, encode.PLAIN))
+        data = set_of(256, encode.plain() * 5)
+        first = message_9(announced, data, sequence=100)
+        assert self.lost(first, message_9(data, sequence=101)) == 0
+        assert self.lost(first, message_9(data, sequence=104)) == 3
+        assert self.lost(first, message_9(data, sequence=3, uptime_ms=10)) == 0
+
+    def test_version_5_counts_records(self) -> None:
+        records = [bytes(48)] * 3
+        first = message_5(*records, sequence=100)
+        assert self.lost(first, message_5(*records, sequence=103)) == 0
+        assert self.lost(first, message_5(*records, sequence=110)) == 7
+
+
+def test_version_5() -> None:
+    """Every field of a record (Cisco, "NetFlow Export Datagram Format", table B-4)."""
+    record = struct.pack(
+        ">4s4s4sHHIIIIHHBBBBHHBBH",
+        encode.address("10.1.0.1"),
+        encode.address("10.1.0.2"),
+        encode.address("10.1.0.9"),
+        11,
+        12,
+        40,
+        50_000,
+        encode.UPTIME_MS - 9000,
+        encode.UPTIME_MS - 2000,
+        4791,
+        80,
+        0,
+        0x1B,
+        6,
+        0xB9,
+        65_001,
+        65_002,
+        24,
+        16,
+        0,
+    )
+    ingest = IpfixIngest()
+    rows = add(ingest, message_5(record, sequence=9, nanoseconds=5, engine=0x0102))
+    assert {name: getattr(rows, name).tolist() for name in RecordBatch.__slots__} == {
+        "arrival_ns": [0],
+        "export_ns": [EXPORT_NS + 5],
+        "start_ns": [EXPORT_NS + 5 - 9 * SECOND],
+        "end_ns": [EXPORT_NS + 5 - 2 * SECOND],
+        "time_basis": [RecordTime.UPTIME],
+        "exporter": [0],
+        "bytes": [50_000],
+        "packets": [40],
+        "src_hi": [0],
+        "src_lo": [from_text("10.1.0.1")[1]],
+        "dst_hi": [0],
+        "dst_lo": [from_text("10.1.0.2")[1]],
+        "protocol": [6],
+        "src_port": [4791],
+        "dst_port": [80],
+        "tcp_flags": [0x1B],
+        "dscp": [46],
+        "ecn": [1],
+        "input": [11],
+        "output": [12],
+        "direction": [0],
+        "vlan": [0xFFFF],
+        "vni": [0xFFFF_FFFF],
+        "selector": [ABSENT_U64],
+        "sampling_rate": [0],
+        "end_reason": [0],
+        "doubts": [0],
+    }
+    (exporter,) = ingest.exporters()
+    assert (exporter.agent, exporter.domain, exporter.protocol) == ("192.0.2.1", 0x0102, "netflow5")
+
+
+def test_a_count_beyond_the_datagram() -> None:
+    faults = Faults()
+    short = message_5(bytes(48), bytes(48)[:30], count=30)
+    rows, _, _ = IpfixIngest().add(batch_of([Arrival(short)]), faults)
+    assert len(rows) == 1
+    assert [error.reason for error in faults.errors()] == [
+        "the message is longer than its datagram"
+    ]
+
+
+def test_other_protocols_are_noted() -> None:
+    faults = Faults()
+    batch = batch_of([Arrival(b"\0\0\0\5" + bytes(40)), Arrival(b""), Arrival(b"\0\x0a\0")])
+    rows, _, _ = IpfixIngest().add(batch, faults)
+    assert not len(rows)
+    assert {error.reason: error.count for error in faults.errors()} == {
+        "neither IPFIX nor NetFlow version 5 or 9": 1,
+        "the message ends inside its header": 2,
+    }
+
+
+def test_exporters_beyond_the_table_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("collector.ipfix.ingest.MOST_EXPORTERS", 2)
+    ingest, faults = IpfixIngest(), Faults()
+    payload = message(TEMPLATE, set_of(256, encode.plain()))
+    arrivals = [Arrival(payload, sender=f"192.0.2.{host}") for host in (1, 2, 3, 1)]
+    rows, _, _ = ingest.add(batch_of(arrivals), faults)
+    assert rows.exporter.tolist() == [0, 1, 0]
+    assert "not followed" in faults.errors()[0].reason
+    assert np.all(rows.bytes == 1000)
