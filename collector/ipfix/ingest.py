@@ -165,7 +165,9 @@ class IpfixIngest:
                 faults.note(reason, None, count)
         plan = layouts.plan()
         work, late = self._fitting(batch, messages, sets, layouts, plan, stream, exporter, faults)
-        works = [work] + [self._replayed(replay, layouts.plans) for replay in replays + late]
+        works = [work]
+        if replays or late:
+            works.append(self._replayed(replays + late, layouts.plans))
         news = [self._options(each, layouts.plans) for each in works]
         pieces = [
             self._rows(each, layouts.plans, told) for each, told in zip(works, news, strict=True)
@@ -326,47 +328,60 @@ class IpfixIngest:
         exporter: I64,
     ) -> list[Replay]:
         """Keep sets whose template is not known until it comes, if it did not within the batch."""
+        of = sets.message[rows]
+        columns = (
+            rows,
+            stream[of],
+            sets.id[rows],
+            sets.start[rows],
+            sets.end[rows],
+            batch.arrival_ns[of],
+            messages.time_ns[of],
+            messages.uptime_ms[of],
+            exporter[of],
+        )
         late = []
-        for row in rows.tolist():
-            of = int(sets.message[row])
-            held = Held(
-                int(batch.arrival_ns[of]),
-                int(messages.time_ns[of]),
-                int(messages.uptime_ms[of]),
-                int(exporter[of]),
-                batch.buffer[sets.start[row] : sets.end[row]].tobytes(),
-            )
+        for row, owner, number, start, end, *around in zip(
+            *(column.tolist() for column in columns), strict=True
+        ):
+            held = Held._make((*around, batch.buffer[start:end].tobytes()))
             plan = layouts.later(row)
             if plan == NO_PLAN:
-                self._waiting.add(int(stream[of]), int(sets.id[row]), held)
+                self._waiting.add(owner, number, held)
             else:
-                late.append(Replay(int(stream[of]), plan, [held]))
+                late.append(Replay(plan, [held]))
         return late
 
-    def _replayed(self, replay: Replay, plans: Sequence[Plan]) -> _Work:
+    def _replayed(self, replays: Sequence[Replay], plans: Sequence[Plan]) -> _Work:
         """Sets that waited, with their layout."""
-        held = replay.held
+        held = [each for replay in replays for each in replay.held]
+        plan = np.repeat(
+            np.array([replay.plan for replay in replays], np.int64),
+            [len(replay.held) for replay in replays],
+        )
         buffer = np.frombuffer(b"".join(each.content for each in held) or b"\0", np.uint8)
-        size = np.array([len(each.content) for each in held], np.int64)
-        end = np.cumsum(size)
-        plan = np.full(len(held), replay.plan, np.int64)
-        records, _ = reading.count(buffer, end - size, end, plan, plans)
-        zero = np.zeros(len(held), np.int64)
-        exporter = np.array([each.exporter for each in held], np.int64)
+        end = np.cumsum(np.array([len(each.content) for each in held], np.int64))
+        start = np.concatenate((np.zeros(1, np.int64), end[:-1]))
+        records, _ = reading.count(buffer, start, end, plan, plans)
+        arrival_ns, export_ns, uptime_ms, exporter = (
+            np.array([each[column] for each in held], np.int64) for column in range(4)
+        )
         np.add.at(self._records, exporter, records)
-        return _Work(
+        zero = np.zeros(len(held), np.int64)
+        whole = _Work(
             buffer,
-            end - size,
+            start,
             end,
             plan,
             records,
             zero,
-            np.array([each.arrival_ns for each in held], np.int64),
-            np.array([each.export_ns for each in held], np.int64),
-            np.array([each.uptime_ms for each in held], np.int64),
+            arrival_ns,
+            export_ns,
+            uptime_ms,
             exporter,
             zero,
         )
+        return whole.take(np.flatnonzero(records > 0))
 
     def _options(self, work: _Work, plans: Sequence[Plan]) -> News:
         """Learn rates and starting times."""

@@ -19,7 +19,6 @@ NO_PLAN = -1
 class Replay(NamedTuple):
     """Sets of former batches whose template has come."""
 
-    stream: int
     plan: int
     held: list[Held]
 
@@ -62,9 +61,9 @@ class Layouts:
     def later(self, row: int) -> int:
         """The next plan that the template of a set gets within the batch; `NO_PLAN` = none."""
         changes = self._changes.get(int(self._key[row]), [])
-        for _, number in changes[bisect_right(changes, (row, len(self.plans))) :]:
-            if number != NO_PLAN:
-                return number
+        for place in range(bisect_right(changes, (row, len(self.plans))), len(changes)):
+            if changes[place][1] != NO_PLAN:
+                return changes[place][1]
         return NO_PLAN
 
     def plan(self) -> I64:
@@ -153,5 +152,5 @@ def follow(
             layouts.change(row, number, template, plan)
             held = waiting.take(number, template) if plan is not None else []
             if held and plan is not None:
-                replays.append(Replay(number, layouts.add(plan), held))
+                replays.append(Replay(layouts.add(plan), held))
     return layouts, replays

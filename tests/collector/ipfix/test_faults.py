@@ -225,7 +225,10 @@ class TestNumbers:
         assert rows.dscp[0] == rows.ecn[0] == 255
 
     def test_answers_are_rows_of_their_own(self) -> None:
-        fields = [(7, 2), (11, 2), (1, 4), (2, 4), (1, 4, 29_305), (2, 4, 29_305)]
+        fields: Sequence[encode.Specifier] = (
+            *((7, 2), (11, 2), (1, 4), (2, 4)),
+            *((1, 4, 29_305), (2, 4, 29_305)),
+        )
         content = struct.pack(">HHIIII", 10, 20, 1000, 5, 600, 3)
         rows = one(fields, content)
         assert rows.src_port.tolist() == [10, 20]

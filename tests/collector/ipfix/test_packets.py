@@ -122,7 +122,7 @@ class TestCounters:
         assert self.read(10_000).time_ns.tolist() == [ARRIVAL_NS] * 2
 
     def test_other_enterprises_are_no_counters(self) -> None:
-        fields = [(325, 8), (1, 8, 35_632)]
+        fields: list[encode.Specifier] = [(325, 8), (1, 8, 35_632)]
         content = set_of(256, bytes(16))
         assert not len(read(set_of(2, encode.template(256, fields)), content)[1])
 
