@@ -29,6 +29,7 @@ LATEST: Final = 0.9  # quantile of the groups' ends: the last of them, less thei
 FEWEST_TURNS: Final = 3  # pauses with samples around them, before a volume is known
 UNSEEN: Final = 0.1  # of a turn: a moment so far behind the sample before it was put there
 BLIND: Final = 1.5  # turns without any sample: telemetry was missing, or the job stood still
+NEAR_ENOUGH: Final = 2.0  # times what other turns leave unseen of a burst that ended
 FEWEST_ROWS: Final = 10  # of a group, before it gets an offset of its own
 BEYOND: Final = 0.02  # of the volume outside the first or last turn: it is of a turn not given
 
@@ -178,6 +179,21 @@ def has_reached(clock: VolumeClock, share: float, turn: int) -> bool:
     """Whether samples of a turn come near enough to a share to say when it was reached."""
     left = share - clock.share[clock.turn == turn]
     return bool(((left >= 0) & (left < NEAR_SHARES[-1])).sum() >= ROWS_PER_TURN)
+
+
+def is_through(clock: VolumeClock, share: float, turn: int) -> bool:
+    """Whether samples of a turn come as near to a share as those of turns that reached it.
+
+    A burst that stalls comes to a stand anywhere; one that ends leaves only what no sample shows.
+    """
+    inside = (clock.share <= share) & (clock.turn > 0) & (clock.turn <= turn)
+    left = np.full((turn + 1, clock.connections), np.nan)
+    np.fmin.at(left, (clock.turn[inside], clock.owner[inside]), share - clock.share[inside])
+    with_samples = ~np.isnan(left).all(axis=1)
+    if not with_samples[turn] or with_samples[1:turn].sum() < FEWEST_TURNS:
+        return False
+    usual = np.nanmedian(left[1:turn][with_samples[1:turn]], axis=1)
+    return bool(np.nanmedian(left[turn]) <= NEAR_ENOUGH * np.quantile(usual, LATEST))
 
 
 def reached(clock: VolumeClock, share: float, crude_ns: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -169,7 +169,8 @@ def _ends(
     """Ends of iterations at a pause of the turn, or at the one that it is counted from.
 
     The pause behind the last burst may lie outside the window and the burst be whole all the same;
-    but not where nothing was sampled any more, or not for a while.
+    but not where nothing was sampled any more, or not for a while. Where silence follows, the burst
+    has ended or come to a stand.
     """
     share = split.share if split else 1.0
     before_s = reading.pace.before(split) if split else 0.0
@@ -179,6 +180,9 @@ def _ends(
     last = int(np.searchsorted(signal.time_ns, reading.ends_ns[-1]))
     rest = signal.time_ns[max(last - 1, 0) :]
     whole = np.diff(rest).max(initial=0) <= (1 + missed.CUT_OFF) * period_ns
+    silent = progress.window_end_ns - int(signal.time_ns[-1]) > UNSEEN * period_ns
+    if silent:
+        whole = whole and boundaries.is_through(clock, share, clock.turns)
     if whole and boundaries.has_reached(clock, share, clock.turns):
         ends = np.append(ends, ends[-1] + period_ns)
     ends = boundaries.reached(clock, share, ends)

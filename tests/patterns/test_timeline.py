@@ -165,3 +165,20 @@ def test_moments_are_whole_nanoseconds_in_order() -> None:
     found = placed(seen(job(steady(3)))).ends_ns
     assert found.dtype == np.int64
     assert (np.diff(found) > 0).all()
+
+
+@pytest.mark.parametrize("phase", [0.81, 0.83, 0.85])
+def test_a_burst_that_comes_to_a_stand_has_no_end(phase: float) -> None:
+    """Though it would have, had it gone on at its pace."""
+    turns = steady()
+    stop = float(np.interp(20 + phase, np.arange(TURNS + 1), turns))
+    progress = seen(without(job(turns), stop, float(turns[-1]) + PERIOD_S))
+    waited = replace(progress, window_end_ns=progress.window_end_ns + int(PERIOD_S * S))
+    assert len(placed(waited).ends_ns) == 20
+
+
+def test_a_burst_that_ended_has_an_end_in_the_silence_behind_it() -> None:
+    turns = steady()
+    progress = seen(job(turns))
+    waited = replace(progress, window_end_ns=progress.window_end_ns + int(PERIOD_S * S))
+    assert len(placed(waited).ends_ns) == TURNS
