@@ -42,6 +42,7 @@ from collector.intake import Intake  # noqa: E402
 from collector.malloc import keep_freed  # noqa: E402
 from collector.store import Store, StoreSettings  # noqa: E402
 from collector.udp import RECEIVE_BUFFER_BYTES, UdpReceiver  # noqa: E402
+from collector.warm import warm  # noqa: E402
 
 FULL_PER_S: Final = 80_000  # datagrams
 SHARE_PER_S: Final = 50_000 // SAMPLES
@@ -90,6 +91,7 @@ def receive(parent: Connection, folder: Path, core: int, buffer_bytes: int) -> N
     """The receiving side, a process of its own; anything from `parent` tells it to stop."""
     os.sched_setaffinity(0, {core})
     keep_freed()  # as the service does
+    warm()
     receiver = UdpReceiver("127.0.0.1", 0, receive_buffer_bytes=buffer_bytes)
     receiver.start()
     # A list of networks costs as much as it does in a service that has one.

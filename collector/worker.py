@@ -19,6 +19,7 @@ from collector.intake import Intake, Standing, Taken
 from collector.malloc import keep_freed
 from collector.store import Store, StoreSettings
 from collector.udp import UdpReceiver
+from collector.warm import warm
 
 # Samples that wait for the parent, some 90 MB: about a second of all that one core can decode.
 MOST_WAITING_ROWS: Final = 1 << 19
@@ -106,6 +107,7 @@ def work(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
     keep_freed()
+    warm()
     receiver = UdpReceiver(bound=bound)
     receiver.start()
     with Store(directory, settings) as store:

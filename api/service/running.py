@@ -28,7 +28,9 @@ from api.settings import Settings
 from collector.accounts import NOTHING
 from collector.inventory import Inventory, read_inventory
 from collector.store import StoreSettings, TableStore, read_tables
+from collector.warm import warm
 from reconstruct import stored
+from reconstruct.progress import join
 from reconstruct.slices import Slice
 from reconstruct.slicing import Slicer
 from reconstruct.window import Window
@@ -38,6 +40,14 @@ BINS_SLICE_S: Final = 600  # of event time in one file of bins
 MOST_WAITING_ROWS: Final = 1 << 21  # of bins before the analysis, beyond which the oldest go
 STUCK_TICKS: Final = 30  # without a turn of the analysis in so many, it does not work
 FORGET_S: Final = 3_600.0
+
+
+def _compile() -> None:
+    """Have ready what each slice goes through: nothing that arrives has to wait for a compiler."""
+    made_up = warm()
+    slicer = Slicer(SLICE_NS, 0)
+    slicer.add(made_up.flows, made_up.exporters, int(made_up.flows.time_ns.max()))
+    join(slicer.drain() * 2)
 
 
 class Service:
@@ -94,6 +104,7 @@ class Service:
             if settings.analysis.inventory is not None:
                 inventory = read_inventory(settings.analysis.inventory)
             self._inventory = inventory
+            _compile()
             # First: where the port is taken, no folder must be made.
             self._source = open_source(settings, opening)
             directory, kept = settings.store.directory, settings.store
