@@ -5,7 +5,7 @@ OpenMPI's rings run from each rank to the next, Gloo's to the one before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -132,6 +132,3 @@ def everyone(members: Sequence[int], kind: str = "unknown") -> Drawn:
     """All-to-all."""
     edges = tuple((a, b) for a in members for b in members if a != b)
     return Drawn(kind, "all_to_all", "all_to_all", tuple(members), (Channel(edges),))
-
-
-Draw = Callable[[int], tuple[Drawn, ...]]
