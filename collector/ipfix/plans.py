@@ -18,6 +18,7 @@ from collector.ipfix.messages import NETFLOW_5
 from collector.schema import I64
 
 SKIP: Final = -1
+_MOST_SHARED: Final = 256  # fields; longer ones are of one switch only
 
 
 class Template(NamedTuple):
@@ -64,9 +65,18 @@ class Plan:
     counters: hft.Layout | None = None
 
 
-@lru_cache(maxsize=1024)
+def plan_of(template: Template) -> Plan:
+    """The plan of a template; exporters of one make share it."""
+    return _shared(template) if len(template.fields) <= _MOST_SHARED else compile_plan(template)
+
+
+@lru_cache(maxsize=512)
+def _shared(template: Template) -> Plan:
+    return compile_plan(template)
+
+
 def compile_plan(template: Template) -> Plan:
-    """Work out the plan of a template; exporters of one make share it."""
+    """Work out the plan of a template."""
     steps: list[tuple[int, int, int, int]] = []
     fields: set[int] = set()
     skip = 0

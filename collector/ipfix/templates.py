@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Final
 
 from collector.ipfix.elements import VARIABLE
 from collector.ipfix.messages import FIRST_DATA, NETFLOW_9, OPTIONS_TEMPLATES
-from collector.ipfix.plans import Plan, Template, compile_plan
+from collector.ipfix.plans import Plan, Template, plan_of
 
-# A switch has a few dozen; a forged one could announce templates for ever.
+# A switch has a few dozen templates of a few dozen fields; telemetry of counters has thousands in
+# one. A forged exporter could announce templates for ever.
 MOST_FIELDS: Final = 1 << 16  # of one stream's templates together
-MOST_TEMPLATES: Final = 1 << 17  # of all streams
-_MOST_REMEMBERED: Final = 256
-_LONGEST_SET: Final = 1 << 16
+MOST_FIELDS_OF_ALL: Final = 1 << 20  # of all streams', some 200 MB
+_TEMPLATE_FIELDS: Final = 8  # what a template takes beside its fields, in fields
+_MOST_REMEMBERED: Final = 64
 
 
 @dataclass(slots=True)
@@ -26,7 +28,7 @@ class _Stream:
 
     plans: dict[int, tuple[Template, Plan]] = field(default_factory=dict)
     fields: int = 0
-    announced: set[tuple[int, bytes]] = field(default_factory=set)
+    announced: set[bytes] = field(default_factory=set)  # digests of sets that are in force
 
 
 class Templates:
@@ -34,7 +36,7 @@ class Templates:
 
     def __init__(self) -> None:
         self._streams: defaultdict[int, _Stream] = defaultdict(_Stream)
-        self.count = 0
+        self._fields = 0
         self.damaged = 0  # announcements that could not be read to their end
         self.refused = 0  # beyond what is remembered
 
@@ -49,7 +51,7 @@ class Templates:
         held = self._streams.pop(stream, None)
         if held is None:
             return []
-        self.count -= len(held.plans)
+        self._fields -= held.fields
         return list(held.plans)
 
     def announce(self, stream: int, version: int, kind: int, data: bytes) -> dict[int, Plan | None]:
@@ -66,7 +68,8 @@ class Templates:
         (an id that was a template's may become an options template's).
         """
         held = self._streams[stream]
-        if (kind, data) in held.announced:
+        digest = blake2b(data, digest_size=16, salt=bytes([kind])).digest()
+        if digest in held.announced:
             return {}
         changed: dict[int, Plan | None] = {}
         for number, template in self._parse(version, kind, data, list(held.plans)):
@@ -81,25 +84,33 @@ class Templates:
             if former is not None:
                 self._drop(held, number)
                 changed[number] = None
-            plan = compile_plan(template)
+            plan = plan_of(template)
             if not plan.least_bytes:  # its records would be without number
                 self.damaged += 1
-            elif held.fields + len(template.fields) > MOST_FIELDS or self.count >= MOST_TEMPLATES:
+            elif not self._room(held, template):
                 self.refused += 1
             else:
                 held.plans[number] = (template, plan)
-                held.fields += len(template.fields)
-                self.count += 1
                 changed[number] = plan
         if changed:
             held.announced.clear()
-        if len(data) <= _LONGEST_SET and len(held.announced) < _MOST_REMEMBERED:
-            held.announced.add((kind, data))
+        if len(held.announced) < _MOST_REMEMBERED:
+            held.announced.add(digest)
         return changed
 
+    def _room(self, held: _Stream, template: Template) -> bool:
+        """Whether there is room for one more; if so, it is taken."""
+        size = len(template.fields) + _TEMPLATE_FIELDS
+        if held.fields + size > MOST_FIELDS or self._fields + size > MOST_FIELDS_OF_ALL:
+            return False
+        held.fields += size
+        self._fields += size
+        return True
+
     def _drop(self, held: _Stream, number: int) -> None:
-        held.fields -= len(held.plans.pop(number)[0].fields)
-        self.count -= 1
+        size = len(held.plans.pop(number)[0].fields) + _TEMPLATE_FIELDS
+        held.fields -= size
+        self._fields -= size
 
     def _parse(
         self, version: int, kind: int, data: bytes, known: list[int]

@@ -88,6 +88,20 @@ class TestTemplates:
         assert not len(rows)
         assert ingest.waiting_sets == 1
 
+    def test_templates_are_bounded(self) -> None:
+        """By stream; what was announced first stays in force."""
+        ingest, faults = IpfixIngest(), Faults()
+        add(ingest, message(TEMPLATE))
+        for turn in range(6):
+            wide = encode.template(300 + turn, [(99, 1)] * 15_000)
+            ingest.add(batch_of([Arrival(message(set_of(2, wide)))]), faults)
+        assert [error.reason for error in faults.errors()] == ["more templates than are remembered"]
+        assert len(add(ingest, message(set_of(256, encode.plain())))) == 1
+        # Withdrawn, they make room.
+        add(ingest, message(set_of(2, b"".join(encode.template(300 + n, []) for n in range(6)))))
+        ingest.add(batch_of([Arrival(message(set_of(2, wide)))]), faults)
+        assert faults.errors()[0].count == 2
+
     def test_withdrawal(self) -> None:
         ingest = IpfixIngest()
         add(ingest, message(TEMPLATE))
