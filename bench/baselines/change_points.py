@@ -16,7 +16,7 @@ F64 = NDArray[np.float64]
 WEIGHT: Final = 0.1
 SHAPE: Final = 1.0
 SCALE: Final = 0.5
-HAZARD: Final = 0.2  # how often a run ends
+HAZARD: Final = 0.3  # how often a run ends
 LONGEST: Final = 16  # run lengths that are told apart; longer ones count as this one
 
 

@@ -19,7 +19,7 @@ from bench.baselines.flow_records import F64, I64, Ends, FlowRecords
 
 SHORTEST_S: Final = 1e-3  # pauses below this count as this: they tell of the network, not of steps
 FEWEST: Final = 5  # steps in a capture
-ALIKE: Final = 1.3  # pauses of one kind have neighbours within this factor
+ALIKE: Final = 1.15  # pauses of one kind have neighbours within this factor
 
 
 @dataclass(frozen=True, slots=True)
