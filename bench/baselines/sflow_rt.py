@@ -1,10 +1,11 @@
 """sFlow-RT's period: how far apart the fabric-wide rate crosses its slow mean on its way up.
 
 What the application "AI Metrics" for sFlow-RT does (github.com/sflow-rt/ai-metrics,
-scripts/metrics.js, version 0.2), in our own words: the rate of the busiest flow key, here of the
-whole fabric, is smoothed over 0.1 s; a baseline of the last 20 of its values, one a second, gives
-a threshold; an event is raised where the rate rises above it, and armed again once it has been
-below for 0.2 s; the period is the mean of the last 20 times between events.
+scripts/metrics.js, version 0.2), in our own words: the rate of all traffic at the edge is smoothed
+over 0.1 s; a baseline of the last 20 of its values, one a second, gives a threshold; an event is
+raised where the rate rises above it, and armed again once it has been below for 0.2 s; the period
+is the mean of the last 20 times between events. Left out is that it learns anew after a load far
+from the baseline, in which time it says nothing.
 """
 
 from __future__ import annotations
