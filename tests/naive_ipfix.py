@@ -105,8 +105,12 @@ class Decoder:
             if not number and not count:
                 break
             if not count and version == 10:
-                if number in (kind, 255):
-                    found += [(key[-1], None) for key in self.templates if key[:-1] == session]
+                if number == kind:
+                    found += [
+                        (key[-1], None)
+                        for key, (of_options, _) in self.templates.items()
+                        if key[:-1] == session and of_options == options
+                    ]
                 else:
                     found.append((number, None))
                 continue

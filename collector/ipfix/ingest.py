@@ -182,7 +182,9 @@ class IpfixIngest:
         """Fill in, in place, rates that were told only later, at the end of a window."""
         lacking = np.flatnonzero(records.sampling_rate == 0)
         records.sampling_rate[lacking] = self._samplers.rates(
-            records.exporter[lacking].astype(np.int64), records.selector[lacking]
+            records.exporter[lacking].astype(np.int64),
+            records.selector[lacking],
+            _watched(records.direction[lacking], records.input[lacking], records.output[lacking]),
         )
 
     def exporters(self) -> tuple[RecordExporter, ...]:
@@ -385,7 +387,7 @@ class IpfixIngest:
 
     def _options(self, work: _Work, plans: Sequence[Plan]) -> News:
         """Learn rates and starting times."""
-        told: list[tuple[I64, U64, U32, I64]] = []
+        told: list[tuple[I64, U64, U64, U32, I64]] = []
         for part in _parts(work, plans, Use.OPTIONS):
             rows = _read(part, plans)
             exporter = part.exporter[rows.sets]
@@ -396,11 +398,15 @@ class IpfixIngest:
             said = rate > 0
             if said.any():
                 selector = rows.of(Field.SELECTOR)[said]
-                told.append((exporter[said], selector, rate[said], part.position[rows.sets][said]))
+                port = flows.interface(rows, Field.INPUT, Field.OUTPUT)[said].astype(np.uint64)
+                at = part.position[rows.sets][said]
+                told.append((exporter[said], selector, port, rate[said], at))
         if not told:
             return _NO_RATES
-        exporter, selector, rate, at = (np.concatenate(each) for each in zip(*told, strict=True))
-        return self._samplers.learn(exporter, selector, rate, at)
+        exporter, selector, port, rate, at = (
+            np.concatenate(each) for each in zip(*told, strict=True)
+        )
+        return self._samplers.learn(exporter, selector, port, rate, at)
 
     def _rows(
         self, work: _Work, plans: Sequence[Plan], news: News
@@ -451,7 +457,12 @@ class IpfixIngest:
         own = rate_of(rows)
         header = (work.sampling[rows.sets] & 0x3FFF).astype(np.uint32)
         own = np.where(own > 0, own, header)
-        learnt = self._samplers.rates(exporter, selector, work.position[rows.sets], news)
+        watched = _watched(
+            flows.direction(rows),
+            flows.interface(rows, Field.INPUT, Field.PHYSICAL_INPUT),
+            flows.interface(rows, Field.OUTPUT, Field.PHYSICAL_OUTPUT),
+        )
+        learnt = self._samplers.rates(exporter, selector, watched, work.position[rows.sets], news)
         return when, Around(
             work.arrival_ns[rows.sets],
             export_ns,
@@ -476,6 +487,11 @@ class IpfixIngest:
         rows.time_ns[:] = np.repeat(np.where(seen >= 0, seen, arrival_ns), ports)
         rows.exporter[:] = np.repeat(work.exporter[sets].astype(np.int32), ports)
         return rows
+
+
+def _watched(direction: U8, input_: U32, output: U32) -> U64:
+    """The interface whose sampler saw the packets."""
+    return np.where(direction == 2, output, input_).astype(np.uint64)
 
 
 def _parts(work: _Work, plans: Sequence[Plan], use: Use) -> list[_Work]:

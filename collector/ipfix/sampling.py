@@ -52,21 +52,24 @@ def rate_of(rows: Rows) -> U32:
 
 
 class Samplers:
-    """The rates of all samplers, by exporter and selector."""
+    """The rates of all samplers, by exporter and selector or interface."""
 
     def __init__(self) -> None:
         self._keys = KeyTable(MOST_SAMPLERS)
         self._rate = np.zeros(MOST_SAMPLERS + 1, np.uint32)
-        self._numbers: dict[tuple[int, int], int] = {}
+        self._numbers: dict[tuple[int, int, int], int] = {}
         self._only: dict[int, int] = {}  # by exporter: its sampler, -1 = it has several
 
-    def learn(self, exporter: I64, selector: U64, rate: U32, at: I64) -> tuple[I64, I64, U32, U32]:
+    def learn(
+        self, exporter: I64, selector: U64, interface: U64, rate: U32, at: I64
+    ) -> tuple[I64, I64, U32, U32]:
         """Take in rates in their order.
 
         Parameters
         ----------
-        exporter, selector, rate
-            One row per options record that names a rate; selector `ABSENT_U64`: of the exporter.
+        exporter, selector, interface, rate
+            One row per options record that names a rate. Without a selector (`ABSENT_U64`) it is
+            of an interface; without one (0), of all the exporter tells.
         at : int64
             Position in the batch.
 
@@ -75,13 +78,12 @@ class Samplers:
         tuple
             Key number, position, rate and the rate before the batch, sorted by key and position.
         """
-        number = self._keys.number(
-            exporter.astype(np.uint64), selector, np.zeros(len(selector), np.uint64)
-        )
+        interface = np.where(selector == _WHOLE, interface, np.uint64(0))
+        number = self._keys.number(exporter.astype(np.uint64), selector, interface)
         for key in range(len(self._numbers), len(self._keys)):
-            owner, sampler = self._keys.keys[key, :2].tolist()
-            self._numbers[owner, sampler] = key
-            self._only[owner] = -1 if owner in self._only else key
+            owner, sampler, port = self._keys.keys[key].tolist()
+            self._numbers[owner, sampler, port] = key
+            self._only[owner] = -1 if owner in self._only or port else key
         kept = number < MOST_SAMPLERS
         number, rate, at = number[kept], rate[kept], at[kept]
         order = np.lexsort((at, number))
@@ -94,6 +96,7 @@ class Samplers:
         self,
         exporter: I64,
         selector: U64,
+        interface: U64,
         at: I64 | None = None,
         news: tuple[I64, I64, U32, U32] | None = None,
     ) -> U32:
@@ -104,6 +107,8 @@ class Samplers:
         exporter : int64, shape (n,)
         selector : uint64, shape (n,)
             `ABSENT_U64` where the record names none.
+        interface : uint64, shape (n,)
+            Where the packets were seen; 0 = unknown.
         at : int64, shape (n,)
             Position in the batch whose `news` these are: what a sampler's rate was before it
             changed counts for records before that.
@@ -111,20 +116,22 @@ class Samplers:
         Notes
         -----
         A record that names no selector, or one that nobody described, has the rate that is told
-        of its exporter as a whole; without one, that of the exporter's only sampler if the record
-        names none. A rate that is told for the first time counts for what came before it too.
+        of its interface, or of its exporter as a whole; without one, that of the exporter's only
+        sampler if the record names none. A rate that is told for the first time counts for what
+        came before it too.
         """
         if not self._numbers or not len(exporter):
             return np.zeros(len(exporter), np.uint32)
         pairs = KeyTable()
-        pair = pairs.number(
-            exporter.astype(np.uint64), selector, np.zeros(len(selector), np.uint64)
-        )
+        pair = pairs.number(exporter.astype(np.uint64), selector, interface)
         chosen = np.full(len(pairs), MOST_SAMPLERS, np.int64)
-        for row, (owner, sampler, _) in enumerate(pairs.keys.tolist()):
-            number = self._numbers.get((owner, sampler), self._numbers.get((owner, _WHOLE), -1))
-            if number < 0 and sampler == _WHOLE:
-                number = self._only.get(owner, -1)
+        for row, (owner, sampler, port) in enumerate(pairs.keys.tolist()):
+            for key in ((owner, sampler, 0), (owner, _WHOLE, port), (owner, _WHOLE, 0)):
+                number = self._numbers.get(key, -1)
+                if number >= 0:
+                    break
+            else:
+                number = self._only.get(owner, -1) if sampler == _WHOLE else -1
             if number >= 0:
                 chosen[row] = number
         numbers = chosen[pair]

@@ -20,6 +20,8 @@ MOST_FIELDS: Final = 1 << 16  # of one stream's templates together
 MOST_FIELDS_OF_ALL: Final = 1 << 20  # of all streams', some 200 MB
 _TEMPLATE_FIELDS: Final = 8  # what a template takes beside its fields, in fields
 _MOST_REMEMBERED: Final = 64
+_SCOPE_INTERFACE: Final = 2  # RFC 3954, 6.1
+_INPUT: Final = 10  # ingressInterface
 
 
 @dataclass(slots=True)
@@ -72,7 +74,7 @@ class Templates:
         if digest in held.announced:
             return {}
         changed: dict[int, Plan | None] = {}
-        for number, template in self._parse(version, kind, data, list(held.plans)):
+        for number, template in self._parse(version, kind, data, held):
             if template is None:
                 if number in held.plans:
                     self._drop(held, number)
@@ -113,7 +115,7 @@ class Templates:
         self._fields -= size
 
     def _parse(
-        self, version: int, kind: int, data: bytes, known: list[int]
+        self, version: int, kind: int, data: bytes, held: _Stream
     ) -> list[tuple[int, Template | None]]:
         """Definitions in order; None withdraws."""
         found: list[tuple[int, Template | None]] = []
@@ -126,8 +128,10 @@ class Templates:
             if number == 0 and count == 0:  # padding
                 break
             if count == 0 and version != NETFLOW_9:
-                every = number in (kind, FIRST_DATA - 1)
-                found.extend((each, None) for each in (known if every else [number]))
+                gone = [number]
+                if number == kind:  # all of that kind (RFC 7011, 8.1)
+                    gone = [n for n, (each, _) in held.plans.items() if each.options == options]
+                found.extend((each, None) for each in gone)
                 continue
             if number < FIRST_DATA:
                 self.damaged += 1
@@ -138,14 +142,27 @@ class Templates:
                     break
                 second = int.from_bytes(data[at : at + 2])
                 at += 2
-                if version == NETFLOW_9:  # lengths in bytes: of scopes, then of options
-                    count = count // 4 + second // 4
+            scopes = 0
+            if options and version == NETFLOW_9:  # lengths in bytes: of scopes, then of options
+                scopes, count = count // 4, count // 4 + second // 4
             fields, at = _fields(version, data, at, count)
             if fields is None:
                 self.damaged += 1
                 break
+            if options and version == NETFLOW_9:
+                fields = _scoped(fields, scopes)
             found.append((number, Template(version, options, fields)))
         return found
+
+
+def _scoped(
+    fields: tuple[tuple[int, int, int], ...], scopes: int
+) -> tuple[tuple[int, int, int], ...]:
+    """Scopes of version 9 have numbers of their own; the interface is the one that is read."""
+    named = (
+        (0, _INPUT if number == _SCOPE_INTERFACE else 0, w) for _, number, w in fields[:scopes]
+    )
+    return (*named, *fields[scopes:])
 
 
 def _fields(

@@ -117,6 +117,12 @@ class TestTemplates:
         data = [set_of(each, encode.plain()) for each in (256, 300)]
         assert not len(add(ingest, message(*data)))
 
+    def test_withdrawal_of_all_spares_the_other_kind(self) -> None:
+        ingest = IpfixIngest()
+        add(ingest, message(TEMPLATE))
+        add(ingest, message(set_of(3, struct.pack(">HH", 3, 0))))
+        assert len(add(ingest, message(set_of(256, encode.plain())))) == 1
+
     # netsampler/goflow2#330, bitkeks/python-netflow-v9-softflowd#4, robcowart/elastiflow#457
     def test_records_wait_for_their_template(self) -> None:
         ingest = IpfixIngest()
@@ -450,6 +456,32 @@ class TestSampling:
         assert add(ingest, bare).sampling_rate.tolist() == [10]
         add(ingest, message(set_of(300, number(6, 8) + number(20, 4))))
         assert add(ingest, bare).sampling_rate.tolist() == [0]
+
+    def test_rates_of_interfaces(self) -> None:
+        """Version 9 has numbers of its own for scopes: 2 is the interface."""
+        fields: Sequence[encode.Specifier] = [*ENDS, (10, 4), (14, 4), (61, 1)]
+        rows = read(
+            message_9(
+                set_of(1, encode.options_template_9(300, [(2, 4)], [(34, 4)])),
+                set_of(300, struct.pack(">IIII", 7, 100, 8, 200)),
+                set_of(0, encode.template(256, fields)),
+                set_of(
+                    256,
+                    b"".join(
+                        PAIR + struct.pack(">IIB", *each)
+                        for each in ((7, 8, 0), (7, 8, 1), (9, 7, 0))
+                    ),
+                ),
+            )
+        )
+        assert rows.sampling_rate.tolist() == [100, 200, 0]
+
+    def test_the_rate_of_one_interface_is_not_that_of_others(self) -> None:
+        options = set_of(3, encode.options_template(300, [(10, 4)], [(34, 4)]))
+        announced = set_of(2, encode.template(256, [*ENDS, (10, 4)]))
+        data = set_of(256, PAIR + number(7, 4) + PAIR + number(9, 4))
+        told = set_of(300, number(7, 4) + number(100, 4))
+        assert read(message(options, told, announced, data)).sampling_rate.tolist() == [100, 0]
 
     def test_exporters_do_not_share_rates(self) -> None:
         ingest = IpfixIngest()
