@@ -307,12 +307,12 @@ class Clocks:
         self._grow(exporters)
         return self._state.steps[:exporters]
 
-    def misfit(self, exporters: int) -> NDArray[np.float64]:
-        """How far each clock, put right, seems off, ns (inf: unknown); float64, shape (n,)."""
+    def least_ns(self, exporters: int) -> NDArray[np.float64]:
+        """How far each clock, put right, is ahead at least (NaN: unknown); float64, shape (n,)."""
         self._grow(exporters)
         low, correction = self._state.low[:exporters], self._state.correction[:exporters]
         sure = self._state.agreed[:exporters] >= SURE_DATAGRAMS
-        return np.where(sure, np.abs(low - correction).astype(np.float64), np.inf)
+        return np.where(sure, (low - correction).astype(np.float64), np.nan)
 
     def offset(self, exporter: int) -> Offset | None:
         """The offset of one exporter's clock; None = not sure."""

@@ -2,7 +2,9 @@
 
 Source: weighted least squares over the graph of exporters; the inverse of its Laplacian gives the
 errors, as resistances give distances in a network (Klein, Randic 1993). Where the scale stands is
-set by the median exporter, as no delay tells.
+set by the median exporter, as no delay tells. Exporters that share no connection with the largest
+part of the graph have scales of their own (rails do): those are set against it by what arrives
+soonest from each, where they differ by more than delays do.
 """
 
 from __future__ import annotations
@@ -18,6 +20,9 @@ from scipy.sparse.csgraph import connected_components
 from collector.schema import I64
 
 _MOST_JOINED: Final = 1 << 10  # exporters in one scale: the inverse is dense
+# The soonest datagrams of many exporters are delayed alike, but for this, and surely but for that.
+_ALIKE_NS: Final = 2e6
+_DELAYED_NS: Final = 20e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,7 @@ def one_scale(
     apart_ns: NDArray[np.float64],
     error_ns: NDArray[np.float64],
     samples: I64,
-    nearness_ns: NDArray[np.float64],
+    least_ns: NDArray[np.float64],
 ) -> Scale:
     """Offsets that fit those between pairs best.
 
@@ -71,9 +76,9 @@ def one_scale(
         How far the clock of a pair's first is ahead of its second's, and the standard error.
     samples : int64, shape (pairs,)
         What that rests on.
-    nearness_ns : float64, shape (exporters,)
-        How far each clock seems to be off by other means: of two exporters alone the nearer one is
-        taken to be right.
+    least_ns : float64, shape (exporters,)
+        How far each clock is ahead of ours at least, by arrival; NaN where that is not known. Of
+        two exporters alone the one nearer to ours is taken to be right.
     """
     scale = Scale.unknown(exporters)
     for end in ends.T:
@@ -81,6 +86,7 @@ def one_scale(
     graph = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), (exporters, exporters))
     count, component = connected_components(graph, directed=False)
     sizes = np.bincount(component, minlength=count)
+    parts = []
     for number in np.flatnonzero((sizes > 1) & (sizes <= _MOST_JOINED)):
         members = np.flatnonzero(component == number)
         own = component[ends[:, 0]] == number
@@ -89,11 +95,24 @@ def one_scale(
         )
         zero = np.median(offset)
         if len(members) == 2:
-            zero = offset[np.argmin(nearness_ns[members])]
+            zero = offset[np.argmin(np.nan_to_num(np.abs(least_ns[members]), nan=np.inf))]
             spread = 2 * spread  # all of the pair's error is that of the one, not half
         scale.offset_ns[members] = offset - zero
         scale.error_ns[members] = spread
+        parts.append(members)
+    _align(scale, parts, least_ns)
     return scale
+
+
+def _align(scale: Scale, parts: list[I64], least_ns: NDArray[np.float64]) -> None:
+    """Set the scales of parts that no connection ties against that of the largest, in place."""
+    ahead = [np.nanmax(least_ns[part] - scale.offset_ns[part], initial=-np.inf) for part in parts]
+    if not parts or not np.isfinite(first := ahead[np.argmax([len(part) for part in parts])]):
+        return
+    for part, own in zip(parts, ahead, strict=True):
+        if np.isfinite(own) and abs(own - first) > _DELAYED_NS:
+            scale.offset_ns[part] += own - first
+            scale.error_ns[part] = np.hypot(scale.error_ns[part], _ALIKE_NS)
 
 
 def _least_squares(

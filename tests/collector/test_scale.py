@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,6 +38,31 @@ def test_islands_have_scales_of_their_own() -> None:
     wide = scale.widened(9)
     assert np.isnan(wide.offset_ns[7:]).all()
     assert wide.samples.tolist() == [*scale.samples.tolist(), 0, 0]
+
+
+def test_islands_are_set_against_the_largest_by_what_arrives_soonest() -> None:
+    """Two rails whose leaves share no connection; the clocks of the second are 115 ms ahead."""
+    true = 1e6 * np.array([0.0, -7.0, 12.0, 115.0, 113.0, 111.0])
+    ends = np.array([(0, 1), (1, 2), (3, 4), (4, 5), (0, 2)])
+    apart = true[ends[:, 0]] - true[ends[:, 1]]
+    delay = 1e6 * np.array([0.3, 4.0, 0.9, 0.5, 2.0, 9.0])
+    for unknown in ([], [1], [3], [0, 3, 4]):
+        least = true - delay
+        least[unknown] = np.nan
+        scale = one_scale(6, ends, apart, np.full(5, 1e3), np.ones(5, np.int64), least)
+        assert np.abs(scale.offset_ns - true).max() < 10e6
+        assert (scale.error_ns[3:] >= 2e6).all()
+
+
+@pytest.mark.parametrize(
+    "least", [[0.0, 0.0, -4.0, -4.0], [np.nan] * 4, [0.0, 0.0, np.nan, np.nan]]
+)
+def test_islands_that_delays_explain_stay_where_they_are(least: list[float]) -> None:
+    ends = np.array([(0, 1), (2, 3)])
+    scale = one_scale(
+        4, ends, np.zeros(2), np.full(2, 1e3), np.ones(2, np.int64), 1e6 * np.array(least)
+    )
+    assert np.abs(scale.offset_ns).max() < 1.0
 
 
 def test_an_error_is_that_of_repeated_draws() -> None:
