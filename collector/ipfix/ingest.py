@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from collector.addresses import to_text
 from collector.ipfix import flows, hft, packets, reading, times
@@ -33,6 +32,7 @@ from collector.ipfix.templates import Templates
 from collector.ipfix.times import Times
 from collector.ipfix.totals import Totals
 from collector.ipfix.waiting import Held, Waiting
+from collector.ipfix.work import Work, by_plan, parts, read, replayed
 from collector.keys import KeyTable
 from collector.link import DatagramBatch
 from collector.packets import Faults
@@ -42,7 +42,6 @@ from collector.schema import I64, U8, U32, U64, CounterBatch, FlowBatch
 MOST_STREAMS: Final = 1 << 14
 MOST_EXPORTERS: Final = 1 << 13
 _PROTOCOLS: Final = {10: "ipfix", 9: "netflow9", 5: "netflow5"}
-_MOST_ROWS: Final = 1 << 17  # read at once: what is read is wider than what is kept
 # Padding that is not zero is odd, but no more of it than aligns a set says nothing.
 _SLOPPY_BYTES: Final = 3
 _NO_RATES: Final = (
@@ -71,25 +70,6 @@ class RecordExporter:
     records: int  # options included
     lost: int
     restarts: int
-
-
-class _Work(NamedTuple):
-    """Sets with a known layout; columns of shape (sets,) beside the buffer."""
-
-    buffer: U8
-    start: I64
-    end: I64
-    plan: I64
-    records: I64
-    position: I64
-    arrival_ns: I64
-    export_ns: I64
-    uptime_ms: I64
-    exporter: I64
-    sampling: I64
-
-    def take(self, index: I64) -> _Work:
-        return _Work(self.buffer, *(column[index] for column in self[1:]))
 
 
 class IpfixIngest:
@@ -167,7 +147,9 @@ class IpfixIngest:
         work, late = self._fitting(batch, messages, sets, layouts, plan, stream, exporter, faults)
         works = [work]
         if replays or late:
-            works.append(self._replayed(replays + late, layouts.plans))
+            held = replayed(replays + late, layouts.plans)
+            np.add.at(self._records, held.exporter, held.records)
+            works.append(held)
         news = [self._options(each, layouts.plans) for each in works]
         pieces = [
             self._rows(each, layouts.plans, told) for each, told in zip(works, news, strict=True)
@@ -262,7 +244,7 @@ class IpfixIngest:
         stream: I64,
         exporter: I64,
         faults: Faults,
-    ) -> tuple[_Work, list[Replay]]:
+    ) -> tuple[Work, list[Replay]]:
         """Sets that fit a plan, and those that fit a later one; the others wait.
 
         Follows the messages' numbers, too.
@@ -304,7 +286,7 @@ class IpfixIngest:
         self._numbering.follow(stream, messages.sequence, units)
         good &= records > 0
         rows, of = data[good], message[good]
-        fitting = _Work(
+        fitting = Work(
             batch.buffer,
             sets.start[rows],
             sets.end[rows],
@@ -354,42 +336,11 @@ class IpfixIngest:
                 late.append(Replay(plan, [held]))
         return late
 
-    def _replayed(self, replays: Sequence[Replay], plans: Sequence[Plan]) -> _Work:
-        """Sets that waited, with their layout."""
-        held = [each for replay in replays for each in replay.held]
-        plan = np.repeat(
-            np.array([replay.plan for replay in replays], np.int64),
-            [len(replay.held) for replay in replays],
-        )
-        buffer = np.frombuffer(b"".join(each.content for each in held) or b"\0", np.uint8)
-        end = np.cumsum(np.array([len(each.content) for each in held], np.int64))
-        start = np.concatenate((np.zeros(1, np.int64), end[:-1]))
-        records, _ = reading.count(buffer, start, end, plan, plans)
-        arrival_ns, export_ns, uptime_ms, exporter = (
-            np.array([each[column] for each in held], np.int64) for column in range(4)
-        )
-        np.add.at(self._records, exporter, records)
-        zero = np.zeros(len(held), np.int64)
-        whole = _Work(
-            buffer,
-            start,
-            end,
-            plan,
-            records,
-            zero,
-            arrival_ns,
-            export_ns,
-            uptime_ms,
-            exporter,
-            zero,
-        )
-        return whole.take(np.flatnonzero(records > 0))
-
-    def _options(self, work: _Work, plans: Sequence[Plan]) -> News:
+    def _options(self, work: Work, plans: Sequence[Plan]) -> News:
         """Learn rates and starting times."""
         told: list[tuple[I64, U64, U64, U32, I64]] = []
-        for part in _parts(work, plans, Use.OPTIONS):
-            rows = _read(part, plans)
+        for part in parts(work, plans, Use.OPTIONS):
+            rows = read(part, plans)
             exporter = part.exporter[rows.sets]
             boot = rows.of(Field.BOOT_MS)
             said = (boot > 0) & (boot < np.uint64(1 << 43))
@@ -409,17 +360,17 @@ class IpfixIngest:
         return self._samplers.learn(exporter, selector, port, rate, at)
 
     def _rows(
-        self, work: _Work, plans: Sequence[Plan], news: News
+        self, work: Work, plans: Sequence[Plan], news: News
     ) -> tuple[list[RecordBatch], list[CounterBatch], list[FlowBatch]]:
         """All rows of sets that are laid out."""
         found: list[RecordBatch] = []
         seen: list[FlowBatch] = []
-        for part in _parts(work, plans, Use.FLOWS):
-            rows = _read(part, plans)
+        for part in parts(work, plans, Use.FLOWS):
+            rows = read(part, plans)
             when, around = self._around(part, rows, news)
             found.append(flows.records(rows, when, around, self._totals))
-        for part in _parts(work, plans, Use.PACKETS):
-            rows = _read(part, plans)
+        for part in parts(work, plans, Use.PACKETS):
+            rows = read(part, plans)
             kept = packets.readable(rows)
             if len(kept) < len(rows):
                 self.unread_records += len(rows) - len(kept)
@@ -438,16 +389,16 @@ class IpfixIngest:
                     around.rate,
                 )
             )
-        for part in _parts(work, plans, Use.NOTHING):
+        for part in parts(work, plans, Use.NOTHING):
             self.unread_records += int(part.records.sum())
         counted = [
             self._counters(part, plans[number])
-            for part in _parts(work, plans, Use.COUNTERS)
-            for number, part in _by_plan(part)
+            for part in parts(work, plans, Use.COUNTERS)
+            for number, part in by_plan(part)
         ]
         return found, counted, seen
 
-    def _around(self, work: _Work, rows: Rows, news: News) -> tuple[Times, Around]:
+    def _around(self, work: Work, rows: Rows, news: News) -> tuple[Times, Around]:
         """Times and rates of records, and where they come from."""
         exporter = work.exporter[rows.sets]
         export_ns = work.export_ns[rows.sets]
@@ -471,7 +422,7 @@ class IpfixIngest:
             np.where(own > 0, own, learnt).astype(np.uint32),
         )
 
-    def _counters(self, work: _Work, plan: Plan) -> CounterBatch:
+    def _counters(self, work: Work, plan: Plan) -> CounterBatch:
         """Counters of ports; their time is the observation's where it is one."""
         layout = plan.counters
         if layout is None:
@@ -492,33 +443,3 @@ class IpfixIngest:
 def _watched(direction: U8, input_: U32, output: U32) -> U64:
     """The interface whose sampler saw the packets."""
     return np.where(direction == 2, output, input_).astype(np.uint64)
-
-
-def _parts(work: _Work, plans: Sequence[Plan], use: Use) -> list[_Work]:
-    """The sets of one use, in pieces of bounded size."""
-    wanted: NDArray[np.bool_] = np.array([plan.use == use for plan in plans] or [False])
-    chosen = np.flatnonzero(wanted[work.plan]) if len(work.plan) else np.zeros(0, np.int64)
-    if not len(chosen):
-        return []
-    piece = (np.cumsum(work.records[chosen]) - 1) // _MOST_ROWS
-    cuts = np.flatnonzero(np.diff(piece)) + 1
-    return [work.take(rows) for rows in np.split(chosen, cuts)]
-
-
-def _by_plan(work: _Work) -> list[tuple[int, _Work]]:
-    return [
-        (number, work.take(np.flatnonzero(work.plan == number)))
-        for number in np.unique(work.plan).tolist()
-    ]
-
-
-def _read(work: _Work, plans: Sequence[Plan]) -> Rows:
-    numbers, plan = np.unique(work.plan, return_inverse=True)
-    return reading.read(
-        work.buffer,
-        work.start,
-        work.end,
-        plan.astype(np.int64),
-        work.records,
-        [plans[number] for number in numbers.tolist()],
-    )
