@@ -35,7 +35,7 @@ def baselines(made: Capture, thinned: int) -> dict[str, dict[str, Any]]:
     rate = sampling_rate(truth) * thinned
     packet, time_s = sample_packets(records, rate, rng)
     size = (records.size / records.packets * rate)[packet]
-    period_s = sflow_rt.period_s(time_s, size, window_s(window))
+    period_s = sflow_rt.period_s(time_s, size, seconds(window["end"], window["start"]))
     return {
         FULL: llmprism_document(records, ends, window),
         SAMPLED: llmprism_document(sampled(records, rate, rng), ends, window),
@@ -49,16 +49,11 @@ def sampling_rate(truth: Document) -> int:
     return int(np.median(rates))
 
 
-def window_s(window: Document) -> float:
-    """How long a document's window is."""
-    return seconds(window["end"], window["start"])
-
-
 def llmprism_document(records: FlowRecords, ends: Ends, window: Document) -> dict[str, Any]:
     """LLMPrism's jobs; an iteration lies between two ends of steps, the period is their median."""
     epoch_ns = nanoseconds(window["start"])
     jobs = []
-    for number, job in enumerate(llmprism.jobs(records, ends, window_s(window))):
+    for number, job in enumerate(llmprism.jobs(records, ends)):
         text = [time_text(epoch_ns + round(end * 1e9)) for end in job.step_ends_s.tolist()]
         lasted = np.diff(job.step_ends_s)
         jobs.append(

@@ -19,6 +19,7 @@ from bench.baselines.flow_records import F64, I64, Ends, FlowRecords
 
 SHORTEST_S: Final = 1e-3  # pauses below this count as this: they tell of the network, not of steps
 FEWEST: Final = 5  # steps in a capture
+WHOLE: Final = 0.95  # of the usual bytes make a whole step
 ALIKE: Final = 1.15  # pauses of one kind have neighbours within this factor
 
 
@@ -26,22 +27,23 @@ ALIKE: Final = 1.15  # pauses of one kind have neighbours within this factor
 class Job:
     """Endpoints (numbers of `Ends`), and when its steps end, in seconds, ascending.
 
-    The last flows of the records end a step only where the window goes on for a pause behind them.
+    The last flows of the records end a step only where they carry what a step does: else the
+    window cut it.
     """
 
     endpoints: I64
     step_ends_s: F64
 
 
-def jobs(records: FlowRecords, ends: Ends, window_s: float) -> list[Job]:
-    """All jobs of the records, each with its timeline in a window from 0 to `window_s`."""
+def jobs(records: FlowRecords, ends: Ends) -> list[Job]:
+    """All jobs of the records, each with its timeline."""
     known = records.take(
         records.roce & (ends.server[records.src] >= 0) & (ends.server[records.dst] >= 0)
     )
     found = []
     for members in recognise(known, ends.server):
         mine = known.take(np.isin(known.src, members))
-        found.append(Job(members, step_ends(mine, window_s)))
+        found.append(Job(members, step_ends(mine)))
     return found
 
 
@@ -82,7 +84,7 @@ def unite(edges: I64, count: int) -> I64:
     return np.array([find(x) for x in range(count)], np.int64)
 
 
-def step_ends(records: FlowRecords, window_s: float) -> F64:
+def step_ends(records: FlowRecords) -> F64:
     """When the steps of one job end, from the change points between its flows.
 
     Notes
@@ -107,12 +109,10 @@ def step_ends(records: FlowRecords, window_s: float) -> F64:
     usual = int(np.argmax(np.bincount(counts[parallel], volume[parallel])))
     agreeing = [k for k in np.flatnonzero(parallel) if counts[k] == usual]
     parts = [[flows[k][part] for part in steps[k]] for k in agreeing]
-    first = np.array([[records.start_s[rows].min() for rows in of] for of in parts], np.float64)
     last = np.array([[records.end_s[rows].max() for rows in of] for of in parts], np.float64)
+    moved = np.array([[records.size[rows].sum() for rows in of] for of in parts]).sum(axis=0)
     reached: F64 = last.max(axis=0)
-    pauses = first.min(axis=0)[1:] - reached[:-1]
-    whole = len(pauses) > 0 and window_s - reached[-1] >= pauses.min()
-    return reached if whole else reached[:-1]
+    return reached if moved[-1] >= WHOLE * np.median(moved) else reached[:-1]
 
 
 def divide(records: FlowRecords, flows: list[I64]) -> list[list[slice]]:

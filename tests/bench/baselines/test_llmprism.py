@@ -9,8 +9,6 @@ from bench.baselines.flow_records import Ends
 from bench.baselines.llmprism import data_parallel, divide, jobs, longest_pauses, recognise
 from tests.bench.baselines.flows import PERIOD_S, STEPS, flows, ring
 
-WINDOW_S = STEPS * PERIOD_S
-
 
 def ends(*server: int) -> Ends:
     return Ends(tuple(f"10.0.0.{n}" for n in range(len(server))), np.array(server))
@@ -38,18 +36,18 @@ def test_two_jobs_on_the_same_servers_are_taken_for_one() -> None:
 
 def test_traffic_with_what_is_no_gpu_joins_nothing() -> None:
     rows = ring([0, 1]) + ring([2, 3]) + [(0.0, 9.0, 0, 4, 10**9), (0.0, 9.0, 2, 4, 10**9)]
-    two = jobs(flows(rows), ends(0, 1, 2, 3, -1), WINDOW_S)
+    two = jobs(flows(rows), ends(0, 1, 2, 3, -1))
     assert sorted(job.endpoints.tolist() for job in two) == [[0, 1], [2, 3]]
 
 
 def test_a_step_ends_with_its_last_flow_on_any_rank() -> None:
-    (job,) = jobs(flows(ring([0, 1, 2])), ends(0, 1, 2), WINDOW_S + PERIOD_S)
+    (job,) = jobs(flows(ring([0, 1, 2])), ends(0, 1, 2))
     np.testing.assert_allclose(job.step_ends_s, np.arange(STEPS) * PERIOD_S + 0.8)
 
 
-def test_the_last_flows_end_no_step_where_the_window_ends_with_them() -> None:
-    (job,) = jobs(flows(ring([0, 1, 2])), ends(0, 1, 2), WINDOW_S - 1.0)
-    assert len(job.step_ends_s) == STEPS - 1
+def test_a_step_that_the_window_cuts_has_no_end() -> None:
+    (job,) = jobs(flows(ring([0, 1, 2])[:-8]), ends(0, 1, 2))
+    np.testing.assert_allclose(job.step_ends_s, np.arange(STEPS - 1) * PERIOD_S + 0.8)
 
 
 def test_activations_of_one_size_are_not_gradients() -> None:
@@ -59,7 +57,7 @@ def test_activations_of_one_size_are_not_gradients() -> None:
         for k in range(8)
     ]
     records = flows(ring([0, 1, 2]) + pipeline)
-    (job,) = jobs(records, ends(0, 1, 2, 3), WINDOW_S + PERIOD_S)
+    (job,) = jobs(records, ends(0, 1, 2, 3))
     assert job.endpoints.tolist() == [0, 1, 2, 3]
     np.testing.assert_allclose(job.step_ends_s, np.arange(STEPS) * PERIOD_S + 0.8)
 
