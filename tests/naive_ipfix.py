@@ -225,8 +225,9 @@ class Decoder:
                     if address or (width == 4 and not ends[side]):
                         ends[side] = address | (0xFFFF << 32 if width == 4 else 0)
                 continue
-            if element in (313, 315):
-                section = (element, value)
+            if element in (104, 313, 315):
+                if width >= 20:
+                    section = (element, value)
                 continue
             if 1 <= width <= 8:  # numbers have no length of their own (RFC 7011, 7)
                 number = int.from_bytes(value)
@@ -311,7 +312,7 @@ def _times(row: dict[str, int], said: dict[int, int], around: dict[str, int]) ->
     seen = time.pop("seen", None)
     if not time:
         for element, which in ((22, "start"), (21, "end")):
-            if said.get(element, 2**43) >= 2**43:
+            if said.get(element, 2**42) >= 2**42:
                 continue
             if around["uptime"] >= 0:
                 ago = (around["uptime"] - said[element]) % 2**32
@@ -335,7 +336,7 @@ def _times(row: dict[str, int], said: dict[int, int], around: dict[str, int]) ->
     start = time.get("start", time.get("end", 0) - lasted)
     end = time.get("end", time.get("start", 0) + lasted)
     absurd |= start > end
-    row["start_ns"], row["end_ns"], row["time_basis"] = min(start, end), end, basis
+    row["start_ns"], row["end_ns"], row["time_basis"] = max(min(start, end), 0), end, basis
     row["doubts"] |= (4 if absurd else 0) | (16 if abs(end - export_ns) > 86_400 * 10**9 else 0)
 
 

@@ -118,7 +118,7 @@ ELEMENTS: Final[dict[int, tuple[Kind, Field]]] = {
     61: (_U, Field.DIRECTION),
     85: (_U, Field.TOTAL_BYTES),
     86: (_U, Field.TOTAL_PACKETS),
-    104: (Kind.SECTION, Field.FRAME_AT),  # version 9: LAYER2_PACKET_SECTION_DATA
+    104: (Kind.SECTION, Field.FRAME_AT),  # layer2packetSectionData, the older name of 315
     136: (_U, Field.END_REASON),
     148: (_U, Field.FLOW_ID),
     150: (_U, Field.START_S),
@@ -163,8 +163,6 @@ REVERSE_ELEMENTS: Final[dict[int, tuple[Kind, Field]]] = {
     2: (_U, Field.REVERSE_PACKETS),
     6: (_U, Field.REVERSE_TCP_FLAGS),
 }
-# Version 9 numbers these otherwise (Cisco): only the section needs a name of its own.
-ONLY_VERSION_9: Final = frozenset({104})
 
 
 def element(enterprise: int, number: int) -> tuple[Kind, Field] | None:

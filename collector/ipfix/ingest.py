@@ -343,7 +343,7 @@ class IpfixIngest:
             rows = read(part, plans)
             exporter = part.exporter[rows.sets]
             boot = rows.of(Field.BOOT_MS)
-            said = (boot > 0) & (boot < np.uint64(1 << 43))
+            said = (boot > 0) & (boot < np.uint64(1 << 42))
             self._boot_ms[exporter[said]] = boot[said].astype(np.int64)
             rate = rate_of(rows)
             said = rate > 0

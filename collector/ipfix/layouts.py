@@ -148,7 +148,7 @@ def follow(
             int(sets.id[row]),
             buffer[sets.start[row] : sets.end[row]].tobytes(),
         )
-        for template, plan in changed.items():
+        for template, plan in changed:
             layouts.change(row, number, template, plan)
             held = waiting.take(number, template) if plan is not None else []
             if held and plan is not None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from collector import headers
 from collector.ipfix.elements import Field
+from collector.ipfix.plans import LEAST_SECTION_BYTES
 from collector.ipfix.reading import Rows
 from collector.ipfix.times import Times
 from collector.records import ABSENT_U64, RecordTime
@@ -27,7 +28,6 @@ from collector.schema import (
     TimeBasis,
 )
 
-LEAST_BYTES: Final = 20  # less holds no network header
 _ETHERNET: Final = 1
 _IPV4: Final = 11
 _IPV6: Final = 12
@@ -39,7 +39,7 @@ _SECOND_NS: Final = 1_000_000_000
 def readable(rows: Rows) -> I64:
     """The rows that hold enough of a packet to read."""
     held = np.maximum(_size(rows, Field.FRAME_HELD), _size(rows, Field.PACKET_HELD))
-    return np.flatnonzero(held >= LEAST_BYTES)
+    return np.flatnonzero(held >= LEAST_SECTION_BYTES)
 
 
 def sampled(

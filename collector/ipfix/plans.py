@@ -18,6 +18,7 @@ from collector.ipfix.messages import NETFLOW_5
 from collector.schema import I64
 
 SKIP: Final = -1
+LEAST_SECTION_BYTES: Final = 20  # less holds no network header
 _MOST_SHARED: Final = 256  # fields; longer ones are of one switch only
 
 
@@ -81,7 +82,7 @@ def compile_plan(template: Template) -> Plan:
     fields: set[int] = set()
     skip = 0
     for enterprise, number, width in template.fields:
-        found = _read(template.version, enterprise, number, width)
+        found = _read(enterprise, number, width)
         if found is None and width != VARIABLE:
             skip += width
             continue
@@ -102,9 +103,9 @@ def compile_plan(template: Template) -> Plan:
     )
 
 
-def _read(version: int, enterprise: int, number: int, width: int) -> tuple[Kind, Field] | None:
+def _read(enterprise: int, number: int, width: int) -> tuple[Kind, Field] | None:
     found = elements.element(enterprise, number)
-    if found is None or (number in elements.ONLY_VERSION_9 and version != 9):
+    if found is None:
         return None
     kind = found[0]
     if kind == Kind.IPV4:
@@ -112,7 +113,7 @@ def _read(version: int, enterprise: int, number: int, width: int) -> tuple[Kind,
     elif kind == Kind.IPV6:
         readable = width == 16
     elif kind == Kind.SECTION:
-        readable = True
+        readable = width >= LEAST_SECTION_BYTES
     else:
         readable = 1 <= width <= 8
     return found if readable else None

@@ -56,13 +56,15 @@ class Templates:
         self._fields -= held.fields
         return list(held.plans)
 
-    def announce(self, stream: int, version: int, kind: int, data: bytes) -> dict[int, Plan | None]:
+    def announce(
+        self, stream: int, version: int, kind: int, data: bytes
+    ) -> list[tuple[int, Plan | None]]:
         """Take in a set of templates, or of options templates.
 
         Returns
         -------
-        dict
-            What changed: the new plan by id, None where it was withdrawn.
+        list
+            What changed, in order: an id and its new plan, None where it was withdrawn.
 
         Notes
         -----
@@ -72,20 +74,20 @@ class Templates:
         held = self._streams[stream]
         digest = blake2b(data, digest_size=16, salt=bytes([kind])).digest()
         if digest in held.announced:
-            return {}
-        changed: dict[int, Plan | None] = {}
+            return []
+        changed: list[tuple[int, Plan | None]] = []
         for number, template in self._parse(version, kind, data, held):
             if template is None:
                 if number in held.plans:
                     self._drop(held, number)
-                    changed[number] = None
+                    changed.append((number, None))
                 continue
             former = held.plans.get(number)
             if former is not None and former[0] == template:
                 continue
             if former is not None:
                 self._drop(held, number)
-                changed[number] = None
+                changed.append((number, None))
             plan = plan_of(template)
             if not plan.least_bytes:  # its records would be without number
                 self.damaged += 1
@@ -93,10 +95,10 @@ class Templates:
                 self.refused += 1
             else:
                 held.plans[number] = (template, plan)
-                changed[number] = plan
+                changed.append((number, plan))
         if changed:
             held.announced.clear()
-        if len(held.announced) < _MOST_REMEMBERED:
+        elif len(held.announced) < _MOST_REMEMBERED:
             held.announced.add(digest)
         return changed
 

@@ -79,7 +79,7 @@ def place(rows: Rows, export_ns: I64, uptime_ms: I64, boot_ms: I64) -> Times:
     basis = np.full(count, RecordTime.ABSOLUTE, np.uint8)
     if rows.has(Field.START_UPTIME) or rows.has(Field.END_UPTIME):
         said_boot = rows.of(Field.BOOT_MS)
-        own = (said_boot != ABSENT_U64) & (said_boot > 0) & (said_boot < 1 << 43)
+        own = (said_boot != ABSENT_U64) & (said_boot > 0) & (said_boot < 1 << 42)
         boot_ms = np.where(own, said_boot.astype(np.int64), boot_ms)
         lacking = (start < 0) & (end < 0)
         for time, field in ((start, Field.START_UPTIME), (end, Field.END_UPTIME)):
@@ -113,6 +113,7 @@ def place(rows: Rows, export_ns: I64, uptime_ms: I64, boot_ms: I64) -> Times:
         basis[blind] = RecordTime.EXPORT
     turned = start > end
     start[turned] = end[turned]
+    np.maximum(start, 0, out=start)  # a message of 1970 began no earlier
     doubts = np.where(wrong_start | wrong_end | turned, int(Doubt.ABSURD_TIME), 0)
     doubts |= np.where(np.abs(end - export_ns) > FAR_NS, int(Doubt.FAR_TIME), 0)
     return Times(start, end, basis, doubts.astype(np.uint8))
@@ -164,7 +165,7 @@ def _scale(said: U64, scale: int, micro: bool, out: I64) -> None:
 @njit(cache=True, nogil=True)
 def _uptimes(said: U64, export_ns: I64, uptime_ms: I64, boot_ms: I64, out: I64) -> None:
     for row in range(len(said)):
-        if said[row] >= np.uint64(1 << 43):  # absent, or in no unit that is known
+        if said[row] >= np.uint64(1 << 42):  # absent, or in no unit that is known
             continue
         value = np.int64(said[row])
         if uptime_ms[row] >= 0:
