@@ -1,8 +1,11 @@
 """LLMPrism's jobs, kinds of pairs and timelines, from flow records.
 
 Jiang et al., "LLMPrism: Black-box Performance Diagnosis for Production LLM Training Platforms",
-DSN 2025 (arXiv:2505.00342). Written from the paper's description, with what it leaves open chosen
-in its favour; each such choice is named where it is made.
+DSN 2025 (arXiv:2505.00342). Only the abstract and the first half of Algorithm 1 (union-find, then
+the servers of each cluster) were at hand when this was written. Which clusters of servers are
+merged, how flows are divided into steps and how sizes tell kinds apart follow what is known of the
+paper and were not checked against its text. Where something was open, it was chosen in the method's
+favour; each such choice is named where it is made.
 """
 
 from __future__ import annotations
@@ -56,8 +59,9 @@ def recognise(records: FlowRecords, server: I64) -> list[I64]:
 
     Notes
     -----
-    Algorithm 1 of the paper: union-find over the flows between GPUs, then the union of clusters
-    whose lists of servers are equal, since tensor parallelism inside a server joins them unseen.
+    Algorithm 1 of the paper: union-find over the flows between GPUs, then clusters are merged by
+    their servers, since tensor parallelism inside a server joins them unseen. Here those whose
+    servers are equal.
     """
     edges = np.unique(np.stack([records.src, records.dst], axis=1), axis=0)
     root = unite(edges, len(server))
@@ -89,9 +93,9 @@ def step_ends(records: FlowRecords) -> F64:
 
     Notes
     -----
-    By the paper, a pair's flows fall into steps at the change points of the time between them; a
-    pair is data parallel where a step holds flows of several sizes, and so is a pair between two
-    that data parallel pairs connect; a rank's step ends with its last data parallel flow.
+    A pair's flows fall into steps at the change points of the time between them; a pair is data
+    parallel where a step holds flows of several sizes, and so is a pair between two that data
+    parallel pairs connect; a rank's step ends with its last data parallel flow.
     """
     pair, place = np.unique(
         np.stack([records.src, records.dst], axis=1), axis=0, return_inverse=True
@@ -102,7 +106,7 @@ def step_ends(records: FlowRecords) -> F64:
     steps = divide(records, flows)
     parallel = data_parallel(records, pair, flows, steps)
     counts = np.array([len(s) for s in steps])
-    # The paper tells one timeline per rank. The job's is that of the pairs that agree on how many
+    # The method tells one timeline per rank. The job's is that of the pairs that agree on how many
     # steps there were, by their bytes (a few pairs hold only what small collectives send), each
     # step ending with the last of them.
     volume = np.array([records.size[rows].sum() for rows in flows])
@@ -134,7 +138,7 @@ def longest_pauses(pause: F64, begins: NDArray[np.bool_]) -> I64:
     """Change points that divide steps: those to longer pauses, of the longest usual kind.
 
     A change point to shorter pauses is the way back. Of several kinds of pause (between
-    micro-batches, buckets, steps) the paper does not say which one counts: here the longest of
+    micro-batches, buckets, steps) one must be chosen: here the longest of
     which there are `FEWEST`, and whatever is longer still.
     """
     rising = np.flatnonzero(begins[1:] & (np.diff(pause) > 0)) + 1
