@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
+from scipy.ndimage import maximum_filter1d
 
 SHORTEST_S: Final = 0.1
 CYCLES: Final = 5  # a job repeats at least so often (the definition of a job)
@@ -22,6 +23,11 @@ HARMONIC_SHARE: Final = 0.93  # a shorter lag this close to the best is the fund
 BLUR_SIGMAS: Final = 2.0
 MULTIPLE: Final = 3.2  # a period seen doubled or tripled is what this guards against
 DIP_SHARE: Final = 0.6  # the signal must differ from itself between 0 and the period
+# A train of bursts with a pause behind it resembles itself less and less at multiples of the bursts'
+# distance, least where they meet the pause, and again a whole train later.
+REVIVED: Final = 0.8  # of the likeness at the bursts' distance, a whole train later
+FADED: Final = 0.75  # of that, where bursts meet the pause
+SHORTEST_TRAIN: Final = 3  # bursts
 WIDER: Final = 3.3  # smoothing, as of so much a lag, that leaves a beat and steadies a longer cycle
 NOISE_SIGMAS: Final = 4.5  # a peak below this many standard deviations of the noise is none
 
@@ -95,7 +101,8 @@ def find_period(activity: NDArray[np.float64], bin_s: float) -> Period | None:
     # What is not similarity is counting noise, and it blurs the comparison by as much.
     blur = BLUR_SIGMAS * (1 - rival) * noise[peaks]
     fundamental = own >= HARMONIC_SHARE * rival - np.where(near, blur, 0.0)
-    lag = int(peaks[np.flatnonzero(fundamental & (peaks <= best))[0]])
+    first = int(peaks[np.flatnonzero(fundamental & (peaks <= best))[0]])
+    lag = _whole_train(score, noise, peaks, first)
     similarity = score / overlap
     rivals = peaks[np.abs(peaks - lag) > SMOOTHING_SHARE * lag]
     shorter = rivals[rivals < lag]
@@ -179,6 +186,22 @@ def _peaks(score: NDArray[np.float64], shortest: int) -> NDArray[np.intp]:
         if lowest[lag] <= DIP_SHARE * score[lag]:
             keep.append(lag)
     return np.array(keep, np.intp)
+
+
+def _whole_train(
+    score: NDArray[np.float64], noise: NDArray[np.float64], peaks: NDArray[np.intp], lag: int
+) -> int:
+    """The lag of a whole train of bursts, where `lag` is but the distance from burst to burst."""
+    longer = peaks[peaks >= SHORTEST_TRAIN * lag]
+    if not len(longer):
+        return lag
+    most = float(score[longer].max())
+    train = int(longer[np.flatnonzero(score[longer] >= HARMONIC_SHARE * most)[0]])
+    # The highest within each stretch of one lag, between the two.
+    crest = maximum_filter1d(score[: train + 1], lag)[lag + lag // 2 : train - lag // 2]
+    low = min(FADED * score[train], score[train] - NOISE_SIGMAS * noise[train])
+    faded = crest.min(initial=np.inf) <= low
+    return train if faded and score[train] >= REVIVED * score[lag] else lag
 
 
 def _refine(similarity: NDArray[np.float64], lag: int) -> float:

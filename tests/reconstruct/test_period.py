@@ -176,6 +176,21 @@ def found_period(time_s: NDArray[np.float64]) -> Period:
     return found
 
 
+@pytest.mark.parametrize("buckets", [5, 7, 12])
+@pytest.mark.parametrize("pause", [0.3, 0.5])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_buckets_of_a_job_that_stops_for_checkpoints_are_no_iterations(
+    buckets: int, pause: float, seed: int
+) -> None:
+    """Gradients leave in as many bursts; the stops make one iteration like the next less often."""
+    rng = np.random.default_rng(seed)
+    starts = 5.0 * np.arange(26) + 17.0 * (np.arange(26) // 8) + rng.normal(0, 0.02, 26)
+    at = np.linspace(0, 5.0 * (1 - pause), buckets)
+    bursts = (starts[:, None] + at).ravel()
+    time_s = np.sort(np.concatenate([begin + rng.uniform(0, 0.12, 60) for begin in bursts]))
+    assert found_period(time_s).seconds == pytest.approx(5.0, rel=0.01)
+
+
 @pytest.mark.parametrize("turns", [3, 4])
 @pytest.mark.parametrize("micro_batches", [8, 10])
 def test_a_beat_inside_a_longer_cycle_is_said_to_be_one(turns: int, micro_batches: int) -> None:
