@@ -23,8 +23,8 @@ HARMONIC_SHARE: Final = 0.93  # a shorter lag this close to the best is the fund
 BLUR_SIGMAS: Final = 2.0
 MULTIPLE: Final = 3.2  # a period seen doubled or tripled is what this guards against
 DIP_SHARE: Final = 0.6  # the signal must differ from itself between 0 and the period
-# A train of bursts with a pause behind it resembles itself less and less at multiples of the bursts'
-# distance, least where they meet the pause, and again a whole train later.
+# A train of bursts with a pause behind it resembles itself less and less at multiples of the
+# bursts' distance, least where they meet the pause, and again a whole train later.
 REVIVED: Final = 0.8  # of the likeness at the bursts' distance, a whole train later
 FADED: Final = 0.75  # of that, where bursts meet the pause
 SHORTEST_TRAIN: Final = 3  # bursts

@@ -49,8 +49,8 @@ GROWN: Final = 1.5  # times the iterations of the last study: worth another
 DISCOVER_SHARE: Final = 0.2
 STUDY_SHARE: Final = 0.4
 MOST_CREDIT_S: Final = 1.0  # of studies in one turn, after turns without any
-# Discoveries that agreed, and how surely it is one job and whole, before a job's traffic is left out
-# of the next.
+# Discoveries that agreed, and how surely it is one job and whole, before a job's traffic is left
+# out of the next.
 SETTLED_SIGHTINGS: Final = 3
 SETTLED_SURE: Final = 0.9
 SAME_PERIOD: Final = 0.03  # of the period: a new job so near to a known one may be a part of it

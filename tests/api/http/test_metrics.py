@@ -79,8 +79,8 @@ ringscope_counted_samples{{exporter="2001:db8::9",sub_agent="0"}} 0.0
 # TYPE ringscope_restarts gauge
 ringscope_restarts{{exporter="10.255.0.1",sub_agent="7"}} 1.0
 ringscope_restarts{{exporter="2001:db8::9",sub_agent="0"}} 0.0
-# HELP ringscope_clock_offset_seconds What an exporter's clock says beyond what it is, by what that \
-is known from.
+# HELP ringscope_clock_offset_seconds What an exporter's clock says beyond what it is, by what \
+that is known from.
 # TYPE ringscope_clock_offset_seconds gauge
 ringscope_clock_offset_seconds{{basis="hops",exporter="10.255.0.1",sub_agent="7"}} -3.204
 # HELP ringscope_clock_corrected_seconds What is taken off an exporter's timestamps.
