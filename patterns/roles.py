@@ -85,13 +85,14 @@ def _reducing(flows: Flows, part: Part, shape: Shape, samples: int) -> Role:
 
 def _pipeline(part: Part, shape: Shape, samples: int, lag: Lag) -> Role:
     basis = f"path of {len(shape.members)} stages used both ways"
-    ceiling = 0.85
-    if messages.is_point_to_point(part.message_class):
+    sent = messages.is_point_to_point(part.message_class)
+    apart = lag.sigmas >= LAG_SIGMAS
+    if sent:
         basis += f", messages of {_class_name(part)}"
-        ceiling = 0.95
-    if lag.sigmas >= LAG_SIGMAS:
+    if apart:
         basis += f", directions {lag.share:.0%} of a turn apart"
-        ceiling = ROLE_CEILING
+    # A reduction down a chain and the broadcast back up it are apart as well.
+    ceiling = (ROLE_CEILING if apart else 0.95) if sent else (0.88 if apart else 0.85)
     drawn = claim(0.98, samples, 2.0, f"path of {len(shape.members)}, both ways")
     return Role("pp", "chain", claim(ceiling, samples, SAMPLES_FOR_SHAPE, basis), drawn)
 
