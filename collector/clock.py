@@ -307,12 +307,20 @@ class Clocks:
         self._grow(exporters)
         return self._state.steps[:exporters]
 
-    def least_ns(self, exporters: int) -> NDArray[np.float64]:
-        """How far each clock, put right, is ahead at least (NaN: unknown); float64, shape (n,)."""
+    def bounds_ns(self, exporters: int) -> NDArray[np.float64]:
+        """How far each clock, put right, is ahead of ours at least and at most.
+
+        Returns
+        -------
+        float64, shape (2, exporters)
+            Infinite where it is not known.
+        """
         self._grow(exporters)
-        low, correction = self._state.low[:exporters], self._state.correction[:exporters]
-        sure = self._state.agreed[:exporters] >= SURE_DATAGRAMS
-        return np.where(sure, (low - correction).astype(np.float64), np.nan)
+        state = self._state
+        bounds = np.stack((state.low[:exporters], state.high[:exporters])).astype(np.float64)
+        bounds -= state.correction[:exporters]
+        bounds[:, state.agreed[:exporters] < SURE_DATAGRAMS] = [[-np.inf], [np.inf]]
+        return bounds
 
     def offset(self, exporter: int) -> Offset | None:
         """The offset of one exporter's clock; None = not sure."""

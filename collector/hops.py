@@ -276,14 +276,14 @@ class Hops:
         _keep(pair, bound_ns, upper, self._kept, self._seen)
         self._total += len(low)
 
-    def scale(self, exporters: int, least_ns: NDArray[np.float64]) -> Scale:
+    def scale(self, exporters: int, bounds_ns: NDArray[np.float64]) -> Scale:
         """What the samples so far say; worked out anew as many more have come.
 
         Parameters
         ----------
         exporters
             How many there are by now.
-        least_ns : float64, shape (exporters,)
+        bounds_ns : float64, shape (2, exporters)
             See `collector.scale.one_scale`.
         """
         if not self._total and self._waiting_rows > self._looked_rows:
@@ -291,7 +291,7 @@ class Hops:
             self.look()
         news = self._total - self._solved
         if news >= min(max(self._solved // 8, 1), _NEWS):
-            self._scale = self._solve(exporters, least_ns)
+            self._scale = self._solve(exporters, bounds_ns)
             self._solved = self._total
             self._correct(exporters)
         if exporters > len(self._scale.offset_ns):
@@ -313,13 +313,13 @@ class Hops:
         near = np.abs(offset) <= CORRECTED_NS
         kept[strays] = np.where(near, 0.0, offset)[strays].astype(np.int64)
 
-    def _solve(self, exporters: int, least_ns: NDArray[np.float64]) -> Scale:
+    def _solve(self, exporters: int, bounds_ns: NDArray[np.float64]) -> Scale:
         usable = np.flatnonzero((self._seen >= LEAST).all(axis=1))
         if not len(usable):
             return Scale.unknown(exporters)
         ends = self._pairs.keys[usable, :2].astype(np.int64)[:, ::-1]
         apart, error = self._offsets(usable)
-        return one_scale(exporters, ends, apart, error, self._seen[usable].sum(axis=1), least_ns)
+        return one_scale(exporters, ends, apart, error, self._seen[usable].sum(axis=1), bounds_ns)
 
     def _offsets(self, pairs: I64) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Offset of each pair, and its standard error, ns."""

@@ -3,8 +3,8 @@
 Source: weighted least squares over the graph of exporters; the inverse of its Laplacian gives the
 errors, as resistances give distances in a network (Klein, Randic 1993). Where the scale stands is
 set by the median exporter, as no delay tells. Exporters that share no connection with the largest
-part of the graph have scales of their own (rails do): those are set against it by what arrives
-soonest from each, where they differ by more than delays do.
+part of the graph have scales of their own (rails do): those are set against it by when datagrams
+arrive, where that puts them further apart than delays can.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ from scipy.sparse.csgraph import connected_components
 from collector.schema import I64
 
 _MOST_JOINED: Final = 1 << 10  # exporters in one scale: the inverse is dense
-# The soonest datagrams of many exporters are delayed alike, but for this, and surely but for that.
-_ALIKE_NS: Final = 2e6
-_DELAYED_NS: Final = 20e6
+_DELAYED_NS: Final = 20e6  # by no more than this are the soonest datagrams of some delayed alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +61,7 @@ def one_scale(
     apart_ns: NDArray[np.float64],
     error_ns: NDArray[np.float64],
     samples: I64,
-    least_ns: NDArray[np.float64],
+    bounds_ns: NDArray[np.float64],
 ) -> Scale:
     """Offsets that fit those between pairs best.
 
@@ -76,9 +74,9 @@ def one_scale(
         How far the clock of a pair's first is ahead of its second's, and the standard error.
     samples : int64, shape (pairs,)
         What that rests on.
-    least_ns : float64, shape (exporters,)
-        How far each clock is ahead of ours at least, by arrival; NaN where that is not known. Of
-        two exporters alone the one nearer to ours is taken to be right.
+    bounds_ns : float64, shape (2, exporters)
+        How far each clock is ahead of ours at least and at most, by arrival; infinite where that is
+        not known. Of two exporters alone the one nearer to ours is taken to be right.
     """
     scale = Scale.unknown(exporters)
     for end in ends.T:
@@ -95,24 +93,37 @@ def one_scale(
         )
         zero = np.median(offset)
         if len(members) == 2:
-            zero = offset[np.argmin(np.nan_to_num(np.abs(least_ns[members]), nan=np.inf))]
+            zero = offset[np.argmin(np.abs(bounds_ns[0, members]))]
             spread = 2 * spread  # all of the pair's error is that of the one, not half
         scale.offset_ns[members] = offset - zero
         scale.error_ns[members] = spread
         parts.append(members)
-    _align(scale, parts, least_ns)
+    _align(scale, parts, bounds_ns)
     return scale
 
 
-def _align(scale: Scale, parts: list[I64], least_ns: NDArray[np.float64]) -> None:
+def _align(scale: Scale, parts: list[I64], bounds_ns: NDArray[np.float64]) -> None:
     """Set the scales of parts that no connection ties against that of the largest, in place."""
-    ahead = [np.nanmax(least_ns[part] - scale.offset_ns[part], initial=-np.inf) for part in parts]
-    if not parts or not np.isfinite(first := ahead[np.argmax([len(part) for part in parts])]):
+    if len(parts) < 2:
         return
-    for part, own in zip(parts, ahead, strict=True):
-        if np.isfinite(own) and abs(own - first) > _DELAYED_NS:
-            scale.offset_ns[part] += own - first
-            scale.error_ns[part] = np.hypot(scale.error_ns[part], _ALIKE_NS)
+    # Sorted, as delays can put the most below the least.
+    ahead = [
+        sorted(
+            (
+                (bounds_ns[0, part] - scale.offset_ns[part]).max(),
+                (bounds_ns[1, part] - scale.offset_ns[part]).min(),
+            )
+        )
+        for part in parts
+    ]
+    largest = int(np.argmax([len(part) for part in parts]))
+    least, most = ahead[largest]
+    for number, (part, (low, high)) in enumerate(zip(parts, ahead, strict=True)):
+        known = np.isfinite((low, high, least, most)).all()
+        if number != largest and known and max(low - most, least - high) > _DELAYED_NS:
+            scale.offset_ns[part] += (low + high - least - most) / 2
+            within = (high - low + most - least) / 2
+            scale.error_ns[part] = np.hypot(scale.error_ns[part], within)
 
 
 def _least_squares(

@@ -41,6 +41,7 @@ class _Source(NamedTuple):
     epoch: I64  # the exporter's, of those counters
     counted_ns: I64  # their arrival
     since: I64  # flow samples that came since then
+    rate_then: I64  # of its newest sample when counters are held to it; 0 = not said yet
 
 
 class _Exporter(NamedTuple):
@@ -148,6 +149,7 @@ def _gaps(
     arrival_ns: I64,
     flow_datagram: I64,
     flow_source: I64,
+    flow_rate: U32,
     counters: CounterRows,
     port: I64,
     known: int,
@@ -170,15 +172,15 @@ def _gaps(
                 # Only a port that was sampled before promises samples, and only when none of any
                 # port came since, all of them are missing.
                 goes_on = sources.in_pkts[s] >= 0 and sources.epoch[s] == exporters.epoch[e]
-                if goes_on and sources.rate[s]:
+                if goes_on and sources.rate_then[s]:
                     passed = (into - sources.in_pkts[s]) & 0xFFFF_FFFF
                     if sources.direction[s] == 2:
                         passed = (out - sources.out_pkts[s]) & 0xFFFF_FFFF
                     if passed < _HALF:
-                        exporters.passed[e] += passed / sources.rate[s]
+                        exporters.passed[e] += passed / sources.rate_then[s]
                         exporters.counted[e] += sources.since[s]
                         if sources.counted_ns[s] > exporters.flow_ns[e]:
-                            exporters.due[e] += passed / sources.rate[s]
+                            exporters.due[e] += passed / sources.rate_then[s]
                 sources.since[s] = 0
                 sources.in_pkts[s] = into
                 sources.out_pkts[s] = out
@@ -192,8 +194,11 @@ def _gaps(
             if exporters.missing[e]:
                 exporters.missing[e] = 0
                 silent_since_ns[flow] = exporters.flow_ns[e]
-            if flow_source[flow] < known:
-                sources.since[flow_source[flow]] += 1
+            s = flow_source[flow]
+            if s < known:
+                sources.since[s] += 1
+                if flow_rate[flow]:
+                    sources.rate_then[s] = flow_rate[flow]
             exporters.due[e] = 0.0
             exporters.flow_ns[e] = arrival_ns[d]
             flow += 1
@@ -257,6 +262,7 @@ class Sources:
             arrival_ns,
             flows.datagram,
             source,
+            flows.rate,
             counters,
             port,
             len(self._keys),

@@ -89,7 +89,7 @@ class Timing:
     def settle(self, exporters: int) -> bool:
         """Work out what the packets seen so far say; whether that is anything new."""
         before = self._scale
-        self._scale = self._hops.scale(exporters, self._clocks.least_ns(exporters))
+        self._scale = self._hops.scale(exporters, self._clocks.bounds_ns(exporters))
         return self._scale is not before
 
     def health(self, exporter: int) -> ClockHealth:

@@ -10,7 +10,7 @@ from collector.schema import I64, FlowBatch, TimeBasis, Transport
 from tests.collector import encode as e
 
 US, MS, S = 1_000, 1_000_000, 1_000_000_000
-NEAR = np.zeros(8)
+NEAR = np.zeros((2, 8))
 
 
 def connection(
@@ -98,7 +98,7 @@ def test_of_two_the_one_nearer_to_us_is_right() -> None:
     hops = Hops()
     hops.add(flows)
     hops.look()
-    scale = hops.scale(2, np.array([0.2 * MS, 5.2 * MS]))
+    scale = hops.scale(2, np.array([[0.2 * MS, 5.2 * MS]] * 2))
     assert scale.offset_ns[0] == 0.0
     assert abs(scale.offset_ns[1] - 5 * MS) < 100 * US
 

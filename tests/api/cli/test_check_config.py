@@ -42,6 +42,7 @@ def test_lines_tell_each_value_and_its_source(
         "listen.udp": ("[::]:6343", "default"),
         "listen.allow": ("10.0.0.0/8, fd00::/8", "RINGSCOPE_LISTEN__ALLOW"),
         "listen.receive_buffer_bytes": ("67108864", "default"),
+        "listen.workers": ("1", "default"),
         "store.directory": ("/data", "s.toml:2"),
         "store.hold_s": ("10", "default"),
         "store.keep_age_s": ("86400", "default"),
