@@ -102,15 +102,20 @@ def check_store(service: Served, start_ns: int, killed_ns: int, account: Documen
         assert results.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
-def check_iterations(turns: list[Document], true: TrueJob, dark_ns: tuple[int, int]) -> None:
-    """None is lost, none is double, and all are where they truly were."""
+def check_iterations(
+    turns: list[Document], true: TrueJob, dark_ns: tuple[int, int], late_samples: int
+) -> None:
+    """None is lost, none is double, and all are where they truly were.
+
+    Where the machine is slow, samples come too late, and any stretch may be as dark.
+    """
     assert [turn["index"] for turn in turns] == list(range(len(turns)))
     assert all(after["start"] == before["end"] for before, after in pairwise(turns))
     ends_ns = np.array([time_ns(turn["end"]) for turn in turns])
     assert len(true.ends_ns) - 1 <= len(ends_ns) <= len(true.ends_ns)
     late = np.abs(true.late(ends_ns)) / (true.period_s * SECOND_NS)
     dark = (ends_ns > dark_ns[0]) & (ends_ns < dark_ns[1])
-    assert late[~dark].max() < NEAR
+    assert late[~dark].max() < (NEAR_IN_THE_DARK if late_samples else NEAR)
     assert late[dark].max() < NEAR_IN_THE_DARK
     assert [turn["index"] for turn in turns if not turn["complete"]] == [0]
 
@@ -136,6 +141,7 @@ def test_a_restart_in_the_middle_of_jobs(tmp_path: Path, number: signal.Signals)
             wait_until(lambda: fleet.poll() is not None)
             wait_until(lambda: {job["status"] for job in second.ask("/jobs")["jobs"]} == {"idle"})
             after, jobs = told(second), second.ask("/jobs")["jobs"]
+            late = account["late_samples"] + second.ask("/exporters")["service"]["late_samples"]
             assert second.events("a stored file cannot be read") == []
             assert second.end(signal.SIGTERM) == 0
     assert {job_id: after[job_id][: len(turns)] for job_id, turns in before.items()} == before
@@ -143,4 +149,4 @@ def test_a_restart_in_the_middle_of_jobs(tmp_path: Path, number: signal.Signals)
     assert {frozenset(job["endpoints"]) for job in jobs} == true.keys()
     assert len(jobs) == JOBS
     for job in jobs:
-        check_iterations(after[job["id"]], true[frozenset(job["endpoints"])], dark_ns)
+        check_iterations(after[job["id"]], true[frozenset(job["endpoints"])], dark_ns, late)
