@@ -276,6 +276,10 @@ class Hops:
         _keep(pair, bound_ns, upper, self._kept, self._seen)
         self._total += len(low)
 
+    def solve_anew(self) -> None:
+        """Let the next `scale` be worked out whether or not more samples have come."""
+        self._solved = 0
+
     def scale(self, exporters: int, bounds_ns: NDArray[np.float64]) -> Scale:
         """What the samples so far say; worked out anew as many more have come.
 

@@ -20,7 +20,7 @@ from scipy.sparse.csgraph import connected_components
 from collector.schema import I64
 
 _MOST_JOINED: Final = 1 << 10  # exporters in one scale: the inverse is dense
-_DELAYED_NS: Final = 20e6  # by no more than this are the soonest datagrams of some delayed alone
+_DELAYED_NS: Final = 50e6  # by no more than this are the soonest datagrams of some delayed alone
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,8 @@ class Timing:
         """Set right the times of all samples so far, by all of them; nothing may come after it."""
         before = self._hops.correction(exporters).copy()
         self._hops.look()
-        self.settle(exporters)
+        self._hops.solve_anew()
+        self.settle(exporters, whole=True)
         self._put_right(flows, self._hops.correction(exporters) - before)
 
     @staticmethod
@@ -86,10 +87,17 @@ class Timing:
         """How often each exporter's clock was set; int64, shape (exporters,)."""
         return self._clocks.steps(exporters)
 
-    def settle(self, exporters: int) -> bool:
-        """Work out what the packets seen so far say; whether that is anything new."""
+    def settle(self, exporters: int, *, whole: bool = False) -> bool:
+        """Work out what the packets seen so far say; whether that is anything new.
+
+        Only of a whole window do arrivals set apart clocks that no connection ties: how much those
+        of a busy moment were delayed shows later.
+        """
         before = self._scale
-        self._scale = self._hops.scale(exporters, self._clocks.bounds_ns(exporters))
+        bounds_ns = self._clocks.bounds_ns(exporters)
+        if not whole:
+            bounds_ns[1] = np.inf
+        self._scale = self._hops.scale(exporters, bounds_ns)
         return self._scale is not before
 
     def health(self, exporter: int) -> ClockHealth:
