@@ -132,7 +132,7 @@ def differences_of(ours: Document, theirs: Document, moved_ns: int) -> list[str]
     groups = Counter(map(group, ours["groups"])), Counter(map(group, theirs["groups"]))
     if groups[0] != groups[1]:
         found.append(f"groups {groups[0] - groups[1]}, not {groups[1] - groups[0]}")
-    # Bins lie a little differently, and a pause that is hardly seen may be seen by one of them only.
+    # Bins lie a little differently: a pause that hardly shows may show to one of them only.
     named = {group(one): one["collective"] for one in theirs["groups"]}
     for one in ours["groups"]:
         both = {one["collective"], named.get(group(one), "unknown")}
