@@ -21,6 +21,7 @@ from patterns.job import study_job
 from patterns.numbering import SAME_PHASE, Numbering, finish, phase_shift, settle
 from patterns.result import Iteration, JobResult
 from patterns.rhythm import LONGER
+from reconstruct.activity import timed
 from reconstruct.bins import Progress
 from reconstruct.jobs import Candidate, renew
 from reconstruct.merging import between, those
@@ -184,8 +185,7 @@ def study(job: LiveJob, slices: Sequence[Slice], inventory: Inventory) -> LiveJo
         firm=firm,
         offered_shift_s=0.0 if anew else shift_s,
     )
-    window = _seen_since(progress), now_ns
-    return _settled(job, seen.cuts_ns, window, anew=anew) if len(seen.cuts_ns) else job
+    return _settled(job, seen.cuts_ns, progress, anew=anew) if len(seen.cuts_ns) else job
 
 
 def track(job: LiveJob, slices: Sequence[Slice]) -> LiveJob:
@@ -201,8 +201,7 @@ def track(job: LiveJob, slices: Sequence[Slice]) -> LiveJob:
     if job.beat is None:
         return job
     progress = join(slices, those(job.beat.connections))
-    window = _seen_since(progress), progress.window_end_ns
-    return _settled(job, find_ends(progress, job.beat), window, anew=False)
+    return _settled(job, find_ends(progress, job.beat), progress, anew=False)
 
 
 def rested(job: LiveJob, now_ns: int) -> LiveJob:
@@ -216,15 +215,17 @@ def rested(job: LiveJob, now_ns: int) -> LiveJob:
 
 
 def _settled(
-    job: LiveJob, ends_ns: NDArray[np.int64], window: tuple[int, int], *, anew: bool
+    job: LiveJob, ends_ns: NDArray[np.int64], progress: Progress, *, anew: bool
 ) -> LiveJob:
     period_ns = int(job.period_s * 1e9)
+    window = _seen_since(progress), progress.window_end_ns
     settled = settle(
         job.numbering,
         ends_ns,
         period_s=job.period_s,
         volume_bytes=None if job.beat is None else job.beat.volume_bytes,
         window_ns=window,
+        last_seen_ns=int(timed(progress.bins, np.arange(len(progress.bins)))[1].max(initial=0)),
         # What is not believed yet is shown, but not counted.
         horizon_ns=window[1] - int(SETTLED * period_ns) if job.firm else 0,
         anew=anew,

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from patterns.result import Iteration
+from patterns.timeline import UNSEEN
 
 SHORTEST: Final = 0.5  # of the period: an end that follows the last one sooner is that one again
 SAME_PHASE: Final = 0.1  # of the period: ends read further away are of another phase of the turn
@@ -74,6 +75,7 @@ def settle(
     period_s: float,
     volume_bytes: float | None,
     window_ns: tuple[int, int],
+    last_seen_ns: int,
     horizon_ns: int,
     anew: bool = False,
 ) -> Settled:
@@ -89,6 +91,9 @@ def settle(
         Of an iteration.
     window_ns : (int, int)
         Start and end of the window.
+    last_seen_ns : int
+        Of the last sample. An end read at another moment of the turn, and so moved to behind it,
+        has not come.
     horizon_ns : int
         An end up to here is well known.
     anew : bool
@@ -104,6 +109,7 @@ def settle(
         most_ns = DRAWN * period_s * 1e9
         shift_ns -= min(max(shift_ns, -most_ns), most_ns)
     ends = ends_ns - int(shift_ns)
+    ends = ends[ends <= last_seen_ns + int(UNSEEN * period_s * 1e9)]
     shortest_ns = SHORTEST * period_s * 1e9
     begin = window_ns[0] if last is None else last
     # Between the last end and a window that begins far behind it nobody looked.

@@ -28,6 +28,7 @@ def read(
     horizon_ms: float,
     anew: bool = False,
     period_s: float = PERIOD_S,
+    seen_ms: float | None = None,
 ) -> Settled:
     start, end = moments(*window_ms).tolist()
     return settle(
@@ -36,6 +37,7 @@ def read(
         period_s=period_s,
         volume_bytes=5e9,
         window_ns=(start, end),
+        last_seen_ns=end if seen_ms is None else round(seen_ms * MS),
         horizon_ns=round(horizon_ms * MS),
         anew=anew,
     )
@@ -223,6 +225,20 @@ def test_after_the_clock_was_set_back_numbers_go_on_and_times_begin_anew() -> No
         settled.numbering, 5_310, 6_300, 7_300, 8_300, window_ms=(5_000, 9_300), horizon_ms=8_400
     )
     assert spans(then.final) == [(4, 6_310, 7_300, True), (5, 7_300, 8_300, True)]
+
+
+def test_an_end_moved_to_behind_the_last_sample_has_not_come() -> None:
+    """The job stopped in its turn, after the pause that these ends were read at."""
+    known = counted(1000, 2000, 3000)
+
+    def look(seen_ms: float) -> Settled:
+        ends = 700, 1700, 2700, 3700
+        return read(known, *ends, window_ms=(0, 9000), horizon_ms=8000, seen_ms=seen_ms)
+
+    stopped = look(3750)
+    assert stopped.final == ()
+    assert spans(stopped.provisional) == [(3, 3000, 9000, False)]
+    assert spans(look(4100).final) == [(3, 3000, 4000, True)]
 
 
 def test_a_period_found_to_be_half_as_long_keeps_its_moment() -> None:
