@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+from collector.batches import Batch
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
@@ -66,8 +68,10 @@ ABSENT_POLLED: Final[dict[str, int]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class PortBatch:
+class PortBatch(Batch):
     """Ports of exporters; columns as in `PORT_COLUMNS`."""
+
+    KINDS: ClassVar = PORT_COLUMNS
 
     time_ns: I64
     exporter: I32
@@ -82,22 +86,17 @@ class PortBatch:
     too_long_frames: U32
     symbol_errors: U32
 
-    def __len__(self) -> int:
-        return len(self.time_ns)
-
     @classmethod
     def empty(cls, rows: int = 0) -> Self:
         """So many rows in which nothing is said, to be filled in place."""
         return cls(**unsaid(PORT_COLUMNS, rows))
 
-    def take(self, index: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Self:
-        """Rows by index, mask or slice, in that order."""
-        return type(self)(**{name: getattr(self, name)[index] for name in PORT_COLUMNS})
-
 
 @dataclass(frozen=True, slots=True)
-class HostBatch:
+class HostBatch(Batch):
     """Exporters as machines: processors and memory; columns as in `HOST_COLUMNS`."""
+
+    KINDS: ClassVar = HOST_COLUMNS
 
     time_ns: I64
     exporter: I32
@@ -111,17 +110,10 @@ class HostBatch:
     memory_bytes: U64
     free_bytes: U64
 
-    def __len__(self) -> int:
-        return len(self.time_ns)
-
     @classmethod
     def empty(cls, rows: int = 0) -> Self:
         """So many rows in which nothing is said, to be filled in place."""
         return cls(**unsaid(HOST_COLUMNS, rows))
-
-    def take(self, index: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Self:
-        """Rows by index, mask or slice, in that order."""
-        return type(self)(**{name: getattr(self, name)[index] for name in HOST_COLUMNS})
 
 
 def unsaid(columns: Columns, rows: int) -> dict[str, NDArray[Any]]:

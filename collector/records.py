@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
-from typing import Final, Self
+from typing import ClassVar, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from collector.batches import Batch
 from collector.schema import ABSENT_U8, ABSENT_U16, ABSENT_U32, I32, I64, U8, U16, U32, U64
 
 ABSENT_U64: Final = 0xFFFF_FFFF_FFFF_FFFF
@@ -76,8 +76,10 @@ RECORD_ABSENT: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class RecordBatch:
+class RecordBatch(Batch):
     """Flow records as columns of one length; see `RECORD_COLUMNS`."""
+
+    KINDS: ClassVar = RECORD_COLUMNS
 
     arrival_ns: I64
     export_ns: I64
@@ -106,27 +108,3 @@ class RecordBatch:
     sampling_rate: U32
     end_reason: U8
     doubts: U8
-
-    def __len__(self) -> int:
-        return len(self.start_ns)
-
-    @classmethod
-    def empty(cls, rows: int = 0) -> Self:
-        """A batch of `rows` zeroed rows, to be filled in place."""
-        return cls(**{name: np.zeros(rows, kind) for name, kind in RECORD_COLUMNS.items()})
-
-    def take(self, index: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Self:
-        """Rows by index, mask or slice, in that order."""
-        return type(self)(**{name: getattr(self, name)[index] for name in RECORD_COLUMNS})
-
-    @classmethod
-    def concat(cls, batches: list[Self]) -> Self:
-        """One batch of all rows, in the order given."""
-        if not batches:
-            return cls.empty()
-        return cls(
-            **{
-                name: np.concatenate([getattr(batch, name) for batch in batches])
-                for name in RECORD_COLUMNS
-            }
-        )

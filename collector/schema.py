@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Final, Self
+from typing import ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from collector.batches import Batch
 from collector.polled import HostBatch, PortBatch
 
 ABSENT_U8: Final = 0xFF
@@ -169,11 +170,13 @@ LATER: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class FlowBatch:
+class FlowBatch(Batch):
     """Sampled packets as columns; all columns have the same length.
 
     Dtypes, units and the meaning of "absent" stand in `COLUMNS`.
     """
+
+    KINDS: ClassVar = COLUMNS
 
     time_ns: I64
     time_min_ns: I64
@@ -222,27 +225,6 @@ class FlowBatch:
     queue_bytes: U32
     transit_ns: U32
 
-    def __len__(self) -> int:
-        return len(self.time_ns)
-
-    @classmethod
-    def empty(cls, rows: int = 0) -> Self:
-        """A batch of `rows` zeroed rows, to be filled in place by a decoder."""
-        return cls(**{name: np.zeros(rows, kind) for name, kind in COLUMNS.items()})
-
-    def take(self, index: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Self:
-        """Rows by index, mask or slice, in that order."""
-        return type(self)(**{name: getattr(self, name)[index] for name in COLUMNS})
-
-    @classmethod
-    def concat(cls, batches: list[Self]) -> Self:
-        """One batch of all rows, in the order given."""
-        if not batches:
-            return cls.empty()
-        return cls(
-            **{name: np.concatenate([getattr(b, name) for b in batches]) for name in COLUMNS}
-        )
-
 
 COUNTER_COLUMNS: Final[dict[str, np.dtype[np.generic]]] = {
     name: np.dtype(kind)
@@ -265,8 +247,10 @@ COUNTER_COLUMNS: Final[dict[str, np.dtype[np.generic]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class CounterBatch:
+class CounterBatch(Batch):
     """Generic interface counters (sFlow counters_generic, 0:1) as columns."""
+
+    KINDS: ClassVar = COUNTER_COLUMNS
 
     time_ns: I64
     exporter: I32
@@ -281,30 +265,6 @@ class CounterBatch:
     out_ucast_pkts: U32
     out_discards: U32
     out_errors: U32
-
-    def __len__(self) -> int:
-        return len(self.time_ns)
-
-    @classmethod
-    def empty(cls, rows: int = 0) -> Self:
-        """A batch of `rows` zeroed rows, to be filled in place by a decoder."""
-        return cls(**{name: np.zeros(rows, kind) for name, kind in COUNTER_COLUMNS.items()})
-
-    def take(self, index: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Self:
-        """Rows by index, mask or slice, in that order."""
-        return type(self)(**{name: getattr(self, name)[index] for name in COUNTER_COLUMNS})
-
-    @classmethod
-    def concat(cls, batches: list[Self]) -> Self:
-        """One batch of all rows, in the order given."""
-        if not batches:
-            return cls.empty()
-        return cls(
-            **{
-                name: np.concatenate([getattr(b, name) for b in batches])
-                for name in COUNTER_COLUMNS
-            }
-        )
 
 
 @dataclass(frozen=True, slots=True)
