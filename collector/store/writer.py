@@ -10,9 +10,8 @@ from types import TracebackType
 from typing import Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from collector.schema import I32, I64, CounterBatch, FlowBatch, Telemetry
+from collector.schema import I32, CounterBatch, FlowBatch, Telemetry
 from collector.store.held import Held
 from collector.store.parts import as_they_are
 from collector.store.reports import (
@@ -120,15 +119,8 @@ class Store:
             return self.status
         self._shelf.begin()
         exporters, flows, counters = _join(held)
-        for batch, kind in ((flows, "flows"), (counters, "counters")):
-            for rows in _slices(batch.time_ns, self._settings.slice_s * _NS_PER_S):
-                part = batch if rows is None else batch.take(rows)
-                table = to_table(part, exporters)
-                first, last = int(part.time_ns.min()), int(part.time_ns.max())
-                if self._shelf.write(kind, table, first, last):
-                    self._stored_rows += len(part)
-                else:
-                    self._lost_rows += len(part)
+        self._write("flows", flows, exporters)
+        self._write("counters", counters, exporters)
         self._write_reports(held)
         self._shelf.tidy()
         return self.status
@@ -137,6 +129,15 @@ class Store:
         """Write all that is held, and let go of the directory."""
         self.flush()
         self._shelf.close()
+
+    def _write(self, kind: str, batches: list[Batch], exporters: list[Exporter]) -> None:
+        """Write the rows of batches: a file for each slice."""
+        for part in _by_slice(batches, self._settings.slice_s * _NS_PER_S):
+            first, last = int(part.time_ns.min()), int(part.time_ns.max())
+            if self._shelf.write(kind, to_table(part, exporters), first, last):
+                self._stored_rows += len(part)
+            else:
+                self._lost_rows += len(part)
 
     def _write_reports(self, held: list[Telemetry]) -> None:
         """Write what the batches' exporters said: one sum for each slice that a batch ends in."""
@@ -159,8 +160,8 @@ class Store:
                     self._shelf.write(kind, table, first, last)
 
 
-def _join(held: list[Telemetry]) -> tuple[list[Exporter], FlowBatch, CounterBatch]:
-    """All rows of some batches, with one numbering of exporters."""
+def _join(held: list[Telemetry]) -> tuple[list[Exporter], list[FlowBatch], list[CounterBatch]]:
+    """The rows of some batches, with one numbering of exporters."""
     numbers: dict[Exporter, int] = {}
     flows, counters = [], []
     for telemetry in held:
@@ -173,18 +174,24 @@ def _join(held: list[Telemetry]) -> tuple[list[Exporter], FlowBatch, CounterBatc
         )
         flows.append(_renumbered(telemetry.flows, number))
         counters.append(_renumbered(telemetry.counters, number))
-    return list(numbers), FlowBatch.concat(flows), CounterBatch.concat(counters)
+    return list(numbers), flows, counters
 
 
 def _renumbered(batch: Batch, number: I32) -> Batch:
     return replace(batch, exporter=number[batch.exporter])
 
 
-def _slices(time_ns: I64, slice_ns: int) -> Iterator[NDArray[np.intp] | None]:
-    """The rows of each slice of time, in their order; None: all there are."""
-    nth = time_ns // slice_ns
-    if len(nth) and nth.min() == nth.max():  # as nearly always: no row need be copied
-        yield None
-        return
-    order = np.argsort(nth, kind="stable")
-    yield from np.split(order, np.flatnonzero(np.diff(nth[order])) + 1) if len(order) else ()
+def _by_slice(batches: list[Batch], slice_ns: int) -> Iterator[Batch]:
+    """All rows by slices of time, in their order.
+
+    Nearly all batches lie in one slice: so that memory stays level, only the others are cut.
+    """
+    parts: dict[int, list[Batch]] = {}
+    for batch in batches:
+        nth = batch.time_ns // slice_ns
+        for number in np.unique(nth).tolist():
+            inside = nth == number
+            parts.setdefault(number, []).append(batch if inside.all() else batch.take(inside))
+    while parts:
+        part = parts.pop(min(parts))
+        yield part[0].concat(part)
