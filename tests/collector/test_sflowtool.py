@@ -156,7 +156,7 @@ class Comparison:
     ) -> None:
         """A flow sample, or a notice of a dropped packet."""
         kind = oracle["sampleType"]
-        mine: Oracle = {name: getattr(packets, name)[row].item() for name in vars_of(packets)}
+        mine: Oracle = {name: getattr(packets, name)[row].item() for name in packets.KINDS}
         mine["detail"] = detail
         said = {name: getattr(sampled, name)[row].item() for name in sampled._fields}
         source = tuple(map(int, oracle["sourceId"].split(":")))
@@ -190,10 +190,6 @@ class Comparison:
         if "0:1" not in by_tag:
             assert mine["header_state"] == HeaderState.TRUNCATED_NETWORK
         self.rest(kind, left - {"discardCode", "discardReason"})
-
-
-def vars_of(packets: FlowBatch) -> tuple[str, ...]:
-    return tuple(packets.__dataclass_fields__)
 
 
 def port_text(mine: dict[str, int], name: str) -> str:
