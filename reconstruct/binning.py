@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collector.addresses import to_text
+from collector.records import RecordBatch
 from collector.schema import (
     ABSENT_U8,
     ABSENT_U32,
@@ -57,13 +58,13 @@ def bin_slice(
         (flows.header_state == HeaderState.COMPLETE)
         & np.isin(flows.transport, (Transport.TCP, Transport.ROCEV2))
     )
-    endpoints, src, dst = _endpoints(flows)
+    endpoints, src, dst = endpoints_of(flows)
     data, kind = _data_rows(flows)
     rows = np.flatnonzero(data)
     ends = endpoints.key[src[rows]], endpoints.key[dst[rows]]
     connection = _connection_keys(flows, *ends, rows, kind)
     point = mix(
-        np.array([_exporter_key(e) for e in exporters], np.uint64)[flows.exporter[rows]],
+        np.array([exporter_key(e) for e in exporters], np.uint64)[flows.exporter[rows]],
         flows.direction[rows],
     )
     _, first, inverse = np.unique(
@@ -82,12 +83,15 @@ def bin_slice(
     )
 
 
-def _exporter_key(exporter: ExporterHealth) -> int:
+def exporter_key(exporter: ExporterHealth) -> int:
+    """Hash of an exporter, the same in every window."""
     name = f"{exporter.agent} {exporter.sub_agent} {exporter.protocol}"
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest())
 
 
-def _endpoints(flows: FlowBatch) -> tuple[Endpoints, NDArray[np.int32], NDArray[np.int32]]:
+def endpoints_of(
+    flows: FlowBatch | RecordBatch,
+) -> tuple[Endpoints, NDArray[np.int32], NDArray[np.int32]]:
     """The endpoint table, sorted by address, and both ends of each row as ids."""
     n = len(flows)
     table = np.empty(2 * n, [("vni", "u4"), ("hi", "u8"), ("lo", "u8")])

@@ -15,6 +15,9 @@ from collector.schema import I32, I64, U8, U16, U32, U64
 
 BIN_NS: Final = 10_000_000  # a tenth of the shortest phase that matters, some 0.1 s
 
+# Payload that one step of a position stands for where flow records tell of RoCE: they count bytes.
+RECORD_UNIT_BYTES: Final = 1024
+
 # Lengths of one network send that NCCL's buffers give (NCCL 2.30 src/device.h, src/enqueue.cc);
 # they come from source and logs, not from a capture, so a claim that rests on them alone is weak.
 MESSAGE_CLASSES: Final[dict[str, int]] = {
@@ -72,8 +75,8 @@ class Connections:
         RoCE only, else ABSENT_U32.
     src_port, dst_port : uint16[c]
     unit_bytes : int64[c]
-        Payload bytes that one step of the sequence number stands for: the path MTU for RoCE, 1
-        for TCP.
+        Payload bytes that one step of the sequence number stands for: the path MTU for RoCE
+        (`RECORD_UNIT_BYTES` by flow records), 1 for TCP.
     verbs : uint8[c]
         `Verb` bits seen.
     mean_payload : float64[c]
@@ -111,6 +114,7 @@ class Verb:
     WRITE_IMM: Final = 2
     SEND: Final = 4
     READ: Final = 8
+    RECORDED: Final = 16  # flow records tell of it: what its packets held was not seen
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from collector.schema import I32, I64, U64, Transport
 from reconstruct.acknowledgements import PSN_BITS
 from reconstruct.binning import REORDER_BYTES, REORDER_PKTS
-from reconstruct.bins import Endpoints, ProgressBins
+from reconstruct.bins import Endpoints, ProgressBins, Verb
 from reconstruct.hashing import stream_keys
 from reconstruct.slices import Acks, Slice, Streams
 from reconstruct.unwrap import BEHIND_SHARE
@@ -98,12 +98,14 @@ def merge(slices: Sequence[Slice], pick: Pick | None = None) -> Slice:
     order = group_rows(owner, len(first))
     bins = replace(bins, connection=owner).take(order)
     roce = streams.transport == Transport.ROCEV2
+    recorded = streams.verbs & Verb.RECORDED != 0
     first_seq, last_seq, repeated = _chained(
         bins.connection,
         section[order],
         bins.first_seq,
         bins.last_seq,
-        np.where(roce, PSN_BITS, 32).astype(np.int64),
+        # Flow records count on from one slice to the next: where one ends the other begins.
+        np.where(recorded, 0, np.where(roce, PSN_BITS, 32)).astype(np.int64),
         np.where(roce, REORDER_PKTS, REORDER_BYTES).astype(np.int64),
     )
     retransmitted = np.where(repeated, bins.samples, bins.retransmitted).astype(np.int32)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from collector.schema import I32, FlowBatch, Telemetry, Transport
 from reconstruct.acknowledgements import Curve, mean_messages
 from reconstruct.binning import bin_slice
-from reconstruct.bins import Connections, Progress, ProgressBins
+from reconstruct.bins import RECORD_UNIT_BYTES, Connections, Progress, ProgressBins, Verb
 from reconstruct.merging import Pick, group_rows, merge
 from reconstruct.slices import Slice, StreamKind, Streams
 
@@ -117,6 +117,7 @@ def _connections(
     np.add.at(classes, owner, streams.classes[chosen])
     mtu = PATH_MTUS[np.minimum(np.searchsorted(PATH_MTUS, top_payload), len(PATH_MTUS) - 1)]
     roce = streams.transport[first] == Transport.ROCEV2
+    mtu[verbs & Verb.RECORDED != 0] = RECORD_UNIT_BYTES
     return Connections(
         key=streams.connection[first],
         src=streams.src[first],

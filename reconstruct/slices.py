@@ -102,6 +102,12 @@ class Acks:
     def __len__(self) -> int:
         return len(self.time_ns)
 
+    @classmethod
+    def none(cls) -> Acks:
+        """No acknowledgements."""
+        ends, words = np.zeros(0, np.int32), np.zeros(0, np.uint32)
+        return cls(ends, ends, np.zeros(0, np.uint16), np.zeros(0, np.int64), words, words)
+
     def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Acks:
         """Some of the rows."""
         return Acks(**{f.name: getattr(self, f.name)[rows] for f in fields(Acks)})

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collector.schema import I64
-from reconstruct.bins import Progress
+from reconstruct.bins import Progress, Verb
 
 COUNT_SIGMAS: Final = 6.0  # of counting noise between the two ways to a volume
 COUNT_LOSS: Final = 0.25  # share of the samples that may be lost: progress does not miss them
@@ -43,7 +43,7 @@ def window_volumes(progress: Progress) -> Volumes:
     Notes
     -----
     n uniform samples of a stretch span (n - 1) / (n + 1) of it on average. With fewer than three,
-    the count is the better estimate and stands in.
+    the count is the better estimate and stands in. Flow records count from the first byte on.
     """
     bins, connections = progress.bins, progress.connections
     count = len(connections)
@@ -55,11 +55,12 @@ def window_volumes(progress: Progress) -> Volumes:
         low = np.minimum.reduceat(np.minimum(bins.first_seq, bins.last_seq), first)
         high = np.maximum.reduceat(np.maximum(bins.first_seq, bins.last_seq), first)
         span[held] = high - low
-    span *= (samples + 1) / np.maximum(samples - 1, 1)
+    recorded = connections.verbs & Verb.RECORDED != 0
+    span *= np.where(recorded, 1, (samples + 1) / np.maximum(samples - 1, 1))
     payload_share = connections.mean_payload / np.maximum(connections.mean_frame, 1)
-    told = samples >= 3
+    told = recorded | (samples >= 3)
     full = np.minimum(connections.unit_bytes, np.maximum(connections.mean_payload, 1))
-    unit = np.where(connections.unit_bytes > 1, full, 1)
+    unit = np.where((connections.unit_bytes > 1) & ~recorded, full, connections.unit_bytes)
     counted = scaled * payload_share
     volume = np.where(told & ~contradicts(span * unit, counted, samples), span * unit, counted)
     return Volumes(
