@@ -20,14 +20,13 @@ from collector.addresses import distinct
 from collector.errors import StoreError
 from collector.schema import (
     ABSENT,
-    CounterBatch,
     Encapsulation,
-    FlowBatch,
     HeaderState,
     PortState,
     TimeBasis,
     Transport,
 )
+from collector.sflow.reasons import REASON_NAMES
 from collector.store.files import StoredFile, list_files
 from collector.store.rows import SCHEMAS
 
@@ -50,10 +49,16 @@ _NAMES: Final[dict[str, type[IntEnum]]] = {
 _ABSENT: Final = dict.fromkeys(("sampling_rate", "src_port", "dst_port"), 0) | ABSENT
 _WORDS: Final = {"direction": ("unknown", "received", "sent")}
 
+_REASON: Final = (
+    "CASE reason "
+    + " ".join(f"WHEN {code} THEN '{name}'" for code, name in REASON_NAMES.items())
+    + " ELSE 'reason_' || reason END"
+)
+
 
 @contextmanager
 def ask(directory: Path, sql: str) -> Iterator[DuckDBPyRelation]:
-    """The answer to one SELECT over the views `flows` and `counters` of a store.
+    """The answer to one SELECT over the views `flows`, `counters` and `discards` of a store.
 
     Parameters
     ----------
@@ -102,7 +107,7 @@ def _bind(connection: DuckDBPyConnection, directory: Path) -> None:
         type=ARROW,
     )
     allowed: list[str] = []
-    for view, schema in (("flows", SCHEMAS[FlowBatch]), ("counters", SCHEMAS[CounterBatch])):
+    for view, schema in SCHEMAS.items():
         files = list_files(directory, view)
         connection.register(f"{view}_of_none", schema.empty_table())
         # Columns that came later are NULL in the files before.
@@ -167,6 +172,10 @@ def _columns(schema: pa.Schema) -> str:
             column = name
             words = _WORDS.get(name) or [member.name.lower() for member in _NAMES[name]]
             expression = f"([{', '.join(map(_quoted, words))}])[{name}::INTEGER + 1]"
+        elif name == "reason":
+            column, expression = name, _REASON
+        elif pa.types.is_binary(schema.field(name).type):
+            column, expression = name, f"nullif({name}::VARCHAR, '')"
         elif name in _ABSENT:
             column, expression = name, f"nullif({name}, {_ABSENT[name]})"
         else:

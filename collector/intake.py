@@ -192,12 +192,14 @@ class Intake:
 
     def _add(self, batch: DatagramBatch) -> Taken:
         now_ns = int(batch.arrival_ns.max())
-        flows, counters, _ = self._ingest.add(self._allow.passed(batch), self._faults)
+        flows, counters, discards = self._ingest.add(self._allow.passed(batch), self._faults)
         self._owing = True
-        exporters = 1 + max(int(rows.exporter.max(initial=-1)) for rows in (flows, counters))
+        exporters = 1 + max(
+            int(rows.column("exporter").max(initial=-1)) for rows in (flows, counters, discards)
+        )
         due = exporters > len(self._told.exporters) or self._clock() >= self._account_s
         news = self._account() if due else self._silence
-        self._store.append(replace(news, flows=flows, counters=counters))
+        self._store.append(replace(news, flows=flows, counters=counters, discards=discards))
         return Taken(flows, self._told, now_ns)
 
     def _account(self) -> Telemetry:

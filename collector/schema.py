@@ -13,9 +13,10 @@ column.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -267,55 +268,40 @@ class CounterBatch(Batch):
     out_errors: U32
 
 
+DISCARD_COLUMNS: Final[dict[str, np.dtype[np.generic]]] = COLUMNS | {
+    "reason": np.dtype("u4"),  # why: see `collector.sflow.reasons`
+    # What the switch calls it: a hardware trap, a reason of Linux, an ACL or a function; cut, and
+    # empty where it does not say.
+    "detail": np.dtype("S64"),
+    "drops": np.dtype("u4"),  # the switch's own count of notices that it could not send; wraps
+}
+
+
 @dataclass(frozen=True, slots=True)
-class DiscardBatch:
+class DiscardBatch(Batch):
     """Packets that a switch dropped and told of (sFlow sample 0:5), one row each.
 
-    Attributes
-    ----------
-    packets
-        The packets; their sampling rate is 1, `input` and `output` are ports or unknown.
-    reason : uint32, shape (n,)
-        Why: see `collector.sflow.reasons`.
-    detail : bytes, shape (n,)
-        What the switch calls it: a hardware trap, a reason of Linux, an ACL or a function; cut to
-        64 bytes, empty where it does not say.
-    drops : uint32, shape (n,)
-        The switch's own count of notices that it could not send; wraps.
+    Dtypes and units stand in `DISCARD_COLUMNS`. Of `packets` the sampling rate is 1, `input` and
+    `output` are ports or unknown.
     """
+
+    KINDS: ClassVar = DISCARD_COLUMNS
 
     packets: FlowBatch
     reason: U32
     detail: NDArray[np.bytes_]
     drops: U32
 
-    def __len__(self) -> int:
-        return len(self.reason)
+    def column(self, name: str) -> NDArray[Any]:
+        """See `Batch`."""
+        column: NDArray[Any] = getattr(self.packets if name in COLUMNS else self, name)
+        return column
 
     @classmethod
-    def empty(cls) -> Self:
-        """No rows."""
-        none = np.zeros(0, np.uint32)
-        return cls(FlowBatch.empty(), none, np.zeros(0, "S64"), none)
-
-    def take(self, index: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Self:
-        """Rows by index, mask or slice, in that order."""
-        return type(self)(
-            self.packets.take(index), self.reason[index], self.detail[index], self.drops[index]
-        )
-
-    @classmethod
-    def concat(cls, batches: list[Self]) -> Self:
-        """One batch of all rows, in the order given."""
-        filled = [batch for batch in batches if len(batch)]
-        if not filled:
-            return cls.empty()
-        return cls(
-            FlowBatch.concat([batch.packets for batch in filled]),
-            np.concatenate([batch.reason for batch in filled]),
-            np.concatenate([batch.detail for batch in filled]),
-            np.concatenate([batch.drops for batch in filled]),
-        )
+    def of(cls, columns: Mapping[str, NDArray[Any]]) -> Self:
+        """See `Batch`."""
+        packets = FlowBatch.of({name: columns[name] for name in COLUMNS})
+        return cls(packets, columns["reason"], columns["detail"], columns["drops"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,9 +62,9 @@ _TRAPS: Final = (
     "unknown_tunnel",
     "unknown_l4",
 )
-_NAMES: Final = dict(enumerate(_UNREACHABLE)) | dict(enumerate(_TRAPS, 256))
+REASON_NAMES: Final = dict(enumerate(_UNREACHABLE)) | dict(enumerate(_TRAPS, 256))
 
 
 def reason_name(code: int) -> str:
     """The name of a drop reason; of one that is not in the list, its number."""
-    return _NAMES.get(code, f"reason_{code}")
+    return REASON_NAMES.get(code, f"reason_{code}")

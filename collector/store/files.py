@@ -25,7 +25,6 @@ from typing import Final, Self
 
 from collector.errors import StoreError
 
-KINDS: Final = ("flows", "counters", "reports", "errors")
 _NAME: Final = re.compile(
     r"(-?\d{1,19})_(-?\d{1,19})_([0-9a-f]{24})_(\d+)(?:-(\d+))?\.parquet", re.ASCII
 )

@@ -17,6 +17,7 @@ from collector.schema import (
     ClockHealth,
     CounterBatch,
     DecodeError,
+    DiscardBatch,
     ExporterHealth,
     FlowBatch,
     Telemetry,
@@ -27,9 +28,9 @@ from collector.store.rows import (
     LATER_VALUES,
     SCHEMAS,
     TIME,
-    Batch,
     Exporter,
     ExporterNumbers,
+    Rows,
     from_table,
 )
 from collector.store.tables import Spanned, read_tables
@@ -68,8 +69,9 @@ def read(directory: Path, start_ns: int | None = None, end_ns: int | None = None
     window = _Window(directory, first, last)
     reports = window.reports()
     numbers = ExporterNumbers()
-    flows = FlowBatch.concat(window.batches("flows", FlowBatch, numbers))
-    counters = CounterBatch.concat(window.batches("counters", CounterBatch, numbers))
+    flows = window.rows("flows", FlowBatch, numbers)
+    counters = window.rows("counters", CounterBatch, numbers)
+    discards = window.rows("discards", DiscardBatch, numbers)
     for error in window.errors:
         reports.note(error)
     # Those with rows by their number, then those that only sent datagrams.
@@ -79,6 +81,7 @@ def read(directory: Path, start_ns: int | None = None, end_ns: int | None = None
     return Telemetry(
         flows=flows,
         counters=counters,
+        discards=discards,
         exporters=health,
         errors=errors,
         datagrams=sum(counts["datagrams"] for counts in reports.counts.values()),
@@ -98,16 +101,16 @@ class _Window:
         self._last_ns = last_ns
         self.errors: list[DecodeError] = []
 
-    def batches(self, folder: str, kind: type[Batch], numbers: ExporterNumbers) -> list[Batch]:
-        """Rows of flows or counters within the window, file by file."""
+    def rows(self, kind: str, batch: type[Rows], numbers: ExporterNumbers) -> Rows:
+        """All rows of a kind within the window."""
         found = []
-        for first_ns, last_ns, table in self._tables(folder, SCHEMAS[kind]):
-            batch = from_table(kind, table, numbers)
+        for first_ns, last_ns, table in self._tables(kind, SCHEMAS[kind]):
+            rows = from_table(batch, table, numbers)
             if first_ns < self._first_ns or last_ns > self._last_ns:
-                time_ns = batch.time_ns
-                batch = batch.take((time_ns >= self._first_ns) & (time_ns <= self._last_ns))
-            found.append(batch)
-        return found
+                time_ns = rows.column("time_ns")
+                rows = rows.take((time_ns >= self._first_ns) & (time_ns <= self._last_ns))
+            found.append(rows)
+        return batch.concat(found)
 
     def reports(self) -> Reports:
         """Sums of all reports on batches that reach into the window."""

@@ -9,19 +9,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from collector.schema import (
-    ABSENT,
-    COLUMNS,
-    COUNTER_COLUMNS,
-    I32,
-    LATER,
-    TIMES,
-    CounterBatch,
-    FlowBatch,
-)
+from collector.batches import Batch
+from collector.schema import ABSENT, I32, LATER, TIMES, CounterBatch, DiscardBatch, FlowBatch
 
 Exporter = tuple[str, int, str]  # agent address, sub-agent, protocol
-Batch = TypeVar("Batch", FlowBatch, CounterBatch)
+Rows = TypeVar("Rows", bound=Batch)
+
+# The kinds of rows: folders of a store and members of a `Telemetry`. Each has the columns `time_ns`
+# and `exporter`.
+KINDS: Final[Mapping[str, type[Batch]]] = {
+    "flows": FlowBatch,
+    "counters": CounterBatch,
+    "discards": DiscardBatch,
+}
 
 TIME: Final = pa.timestamp("ns")  # UTC, and so without a zone
 _NAME: Final = pa.dictionary(pa.int32(), pa.string())  # each name is written once per file
@@ -37,7 +37,7 @@ def _schema(columns: Mapping[str, np.dtype[np.generic]]) -> pa.Schema:
     return pa.schema(fields)
 
 
-SCHEMAS: Final = {FlowBatch: _schema(COLUMNS), CounterBatch: _schema(COUNTER_COLUMNS)}
+SCHEMAS: Final = {kind: _schema(batch.KINDS) for kind, batch in KINDS.items()}
 
 # What rows read in columns that their file does not have yet.
 LATER_VALUES: Final = {name: ABSENT.get(name, 0) for name in LATER}
@@ -54,23 +54,25 @@ def named_exporter(name: str) -> Exporter:
     return agent, int(sub_agent), protocol
 
 
-def to_table(batch: FlowBatch | CounterBatch, exporters: Sequence[Exporter]) -> pa.Table:
-    """A batch as a table of its schema in `SCHEMAS`; absent values stay what they are.
+def to_table(kind: str, batch: Batch, exporters: Sequence[Exporter]) -> pa.Table:
+    """A batch as a table of the schema `SCHEMAS[kind]`; absent values stay what they are.
 
     Parameters
     ----------
+    kind
+        One of `KINDS`.
     batch
         Rows whose `exporter` is an index into `exporters`.
     exporters
         Each is there once.
     """
     columns: list[pa.Array] = []
-    for name in COLUMNS if isinstance(batch, FlowBatch) else COUNTER_COLUMNS:
-        column = pa.array(getattr(batch, name))
+    for name in batch.KINDS:
+        column = pa.array(batch.column(name))
         if name == "exporter":
             column = pa.DictionaryArray.from_arrays(column, list(map(exporter_name, exporters)))
         columns.append(column.view(TIME) if name in TIMES else column)
-    return pa.Table.from_arrays(columns, schema=SCHEMAS[type(batch)])
+    return pa.Table.from_arrays(columns, schema=SCHEMAS[kind])
 
 
 class ExporterNumbers:
@@ -96,13 +98,15 @@ class ExporterNumbers:
         return np.concatenate(parts)
 
 
-def from_table(kind: type[Batch], table: pa.Table, numbers: ExporterNumbers) -> Batch:
-    """A table of the schema `SCHEMAS[kind]` as a batch; its columns may be read-only."""
+def from_table(batch: type[Rows], table: pa.Table, numbers: ExporterNumbers) -> Rows:
+    """A table with the schema of these rows as a batch; its columns may be read-only."""
     columns: dict[str, NDArray[Any]] = {}
-    for name, dtype in (COLUMNS if kind is FlowBatch else COUNTER_COLUMNS).items():
+    for name, dtype in batch.KINDS.items():
         column = table.column(name)
         if name == "exporter":
             columns[name] = numbers.number(column)
+        elif dtype.kind == "S":
+            columns[name] = column.to_numpy().astype(dtype)
         else:
             columns[name] = column.to_numpy().view(dtype)
-    return kind(**columns)
+    return batch.of(columns)

@@ -18,14 +18,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from collector.schema import DecodeError
-from collector.store.files import KINDS, list_files
+from collector.store.files import list_files
 from collector.store.held import Held
 from collector.store.parts import as_they_are
+from collector.store.rows import KINDS
 from collector.store.settings import StoreSettings
 from collector.store.shelf import Shelf, StoreStatus
 
 MOST_HELD_BYTES: Final = 1 << 27
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
+_RESERVED: Final = (*KINDS, "reports", "errors")
 _FIRST: Final = -(1 << 63)
 _LAST: Final = (1 << 63) - 1
 _NS_PER_S: Final = 1_000_000_000
@@ -73,7 +75,7 @@ class TableStore:
         settings: StoreSettings | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        if not _NAME.fullmatch(name) or name in KINDS:
+        if not _NAME.fullmatch(name) or name in _RESERVED:
             raise ValueError(f"name: {name!r} cannot be that of a kind of table")
         self._name = name
         self._schema = schema

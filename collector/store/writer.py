@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 import numpy as np
 
-from collector.schema import I32, CounterBatch, FlowBatch, Telemetry
+from collector.batches import Batch
+from collector.schema import Telemetry
 from collector.store.held import Held
 from collector.store.parts import as_they_are
 from collector.store.reports import (
@@ -21,7 +21,7 @@ from collector.store.reports import (
     summed_errors,
     summed_reports,
 )
-from collector.store.rows import SCHEMAS, Batch, Exporter, to_table
+from collector.store.rows import KINDS, SCHEMAS, Exporter, Rows, to_table
 from collector.store.settings import StoreSettings
 from collector.store.shelf import Shelf, StoreStatus
 
@@ -29,8 +29,7 @@ from collector.store.shelf import Shelf, StoreStatus
 MOST_HELD_ROWS: Final = 1 << 20
 _NS_PER_S: Final = 1_000_000_000
 _KINDS: Final = {
-    "flows": (SCHEMAS[FlowBatch], as_they_are),
-    "counters": (SCHEMAS[CounterBatch], as_they_are),
+    **{kind: (schema, as_they_are) for kind, schema in SCHEMAS.items()},
     "reports": (REPORT_SCHEMA, summed_reports),
     "errors": (ERROR_SCHEMA, summed_errors),
 }
@@ -107,7 +106,7 @@ class Store:
         -----
         Where batches may stay out for longer than `hold_s`, call `flush` by a timer.
         """
-        self._held.add(telemetry, len(telemetry.flows) + len(telemetry.counters))
+        self._held.add(telemetry, sum(len(getattr(telemetry, kind)) for kind in KINDS))
         if self._held.overdue() or self._held.rows >= MOST_HELD_ROWS:
             return self.flush()
         return self.status
@@ -118,9 +117,9 @@ class Store:
         if not held:
             return self.status
         self._shelf.begin()
-        exporters, flows, counters = _join(held)
-        self._write("flows", flows, exporters)
-        self._write("counters", counters, exporters)
+        exporters, rows = _join(held)
+        for kind in KINDS:
+            self._write(kind, rows.pop(kind), exporters)
         self._write_reports(held)
         self._shelf.tidy()
         return self.status
@@ -133,8 +132,9 @@ class Store:
     def _write(self, kind: str, batches: list[Batch], exporters: list[Exporter]) -> None:
         """Write the rows of batches: a file for each slice."""
         for part in _by_slice(batches, self._settings.slice_s * _NS_PER_S):
-            first, last = int(part.time_ns.min()), int(part.time_ns.max())
-            if self._shelf.write(kind, to_table(part, exporters), first, last):
+            time_ns = part.column("time_ns")
+            first, last = int(time_ns.min()), int(time_ns.max())
+            if self._shelf.write(kind, to_table(kind, part, exporters), first, last):
                 self._stored_rows += len(part)
             else:
                 self._lost_rows += len(part)
@@ -143,7 +143,8 @@ class Store:
         """Write what the batches' exporters said: one sum for each slice that a batch ends in."""
         sums: dict[int, tuple[int, int, Reports]] = {}
         for telemetry in held:
-            times = np.concatenate((telemetry.flows.time_ns, telemetry.counters.time_ns))
+            rows: list[Batch] = [getattr(telemetry, kind) for kind in KINDS]
+            times = np.concatenate([batch.column("time_ns") for batch in rows])
             if len(times):
                 first, last = int(times.min()), int(times.max())
             else:  # only counts and errors, of no time
@@ -160,10 +161,10 @@ class Store:
                     self._shelf.write(kind, table, first, last)
 
 
-def _join(held: list[Telemetry]) -> tuple[list[Exporter], list[FlowBatch], list[CounterBatch]]:
-    """The rows of some batches, with one numbering of exporters."""
+def _join(held: list[Telemetry]) -> tuple[list[Exporter], dict[str, list[Batch]]]:
+    """The rows of some batches by their kind, with one numbering of exporters."""
     numbers: dict[Exporter, int] = {}
-    flows, counters = [], []
+    rows: dict[str, list[Batch]] = {kind: [] for kind in KINDS}
     for telemetry in held:
         number = np.array(
             [
@@ -172,23 +173,21 @@ def _join(held: list[Telemetry]) -> tuple[list[Exporter], list[FlowBatch], list[
             ],
             np.int32,
         )
-        flows.append(_renumbered(telemetry.flows, number))
-        counters.append(_renumbered(telemetry.counters, number))
-    return list(numbers), flows, counters
+        for kind, batches in rows.items():
+            batch: Batch = getattr(telemetry, kind)
+            if len(batch):
+                batches.append(batch.but(exporter=number[batch.column("exporter")]))
+    return list(numbers), rows
 
 
-def _renumbered(batch: Batch, number: I32) -> Batch:
-    return replace(batch, exporter=number[batch.exporter])
-
-
-def _by_slice(batches: list[Batch], slice_ns: int) -> Iterator[Batch]:
+def _by_slice(batches: list[Rows], slice_ns: int) -> Iterator[Rows]:
     """All rows by slices of time, in their order.
 
     Nearly all batches lie in one slice: so that memory stays level, only the others are cut.
     """
-    parts: dict[int, list[Batch]] = {}
+    parts: dict[int, list[Rows]] = {}
     for batch in batches:
-        nth = batch.time_ns // slice_ns
+        nth = batch.column("time_ns") // slice_ns
         for number in np.unique(nth).tolist():
             inside = nth == number
             parts.setdefault(number, []).append(batch if inside.all() else batch.take(inside))

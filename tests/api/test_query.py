@@ -13,8 +13,6 @@ from collector.schema import (
     ABSENT_U8,
     ABSENT_U16,
     ABSENT_U32,
-    COLUMNS,
-    COUNTER_COLUMNS,
     LATER,
     TIMES,
     Encapsulation,
@@ -24,6 +22,7 @@ from collector.schema import (
 )
 from collector.store import Store
 from collector.store.files import list_files
+from collector.store.rows import KINDS
 from tests.collector.store import made
 from tests.collector.store.made import START_NS
 
@@ -32,7 +31,7 @@ ADDRESSES = ["10.0.0.1", "255.255.255.255", "2001:db8::1", "::1", "::fffe:0:1", 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """Six flows and two counters."""
+    """Six flows, two counters and four notices of dropped packets."""
     rows = made.flows([START_NS + n for n in range(6)], [0, 1] * 3)
     for n, text in enumerate(ADDRESSES):
         rows.src_hi[n], rows.src_lo[n] = from_text(text)
@@ -45,10 +44,13 @@ def store(tmp_path: Path) -> Path:
     rows.time_basis[:] = TimeBasis.EXPORTER
     rows.input_state[:] = PortState.INTERNAL
     rows.direction[:] = [0, 1, 2] * 2
+    discards = made.discards([START_NS + n for n in range(4)])
+    discards.reason[:] = [0, 258, 300, 258]
     exporters = (made.health("10.255.0.1", 7), made.health("2001:db8::ff", 0))
     directory = tmp_path / "it's a store"
     with Store(directory) as writer:
-        writer.append(made.telemetry(rows, made.counters([START_NS, START_NS + 1], 1), exporters))
+        counters = made.counters([START_NS, START_NS + 1], 1)
+        writer.append(made.telemetry(rows, counters, exporters, discard_rows=discards))
     return directory
 
 
@@ -104,13 +106,23 @@ def test_times_are_timestamps_with_all_their_digits(store: Path) -> None:
     ]
 
 
+def test_why_packets_were_dropped_is_text(store: Path) -> None:
+    found = _rows(store, "SELECT reason, detail FROM discards ORDER BY time")
+    assert found == [
+        ("net_unreachable", None),
+        ("acl", "ttl_value_is_too_small"),
+        ("reason_300", r"\xFF\x01"),
+        ("acl", "x" * 64),
+    ]
+
+
 def test_views_have_every_column(store: Path) -> None:
     renamed = {"exporter": ["agent", "sub_agent", "exporter_protocol"]}
     for address in ("src", "dst", "outer_src", "outer_dst"):
         renamed |= {f"{address}_hi": [address], f"{address}_lo": []}
     renamed |= {name: [name.removesuffix("_ns")] for name in TIMES}
-    for view, columns in (("flows", COLUMNS), ("counters", COUNTER_COLUMNS)):
-        wanted = [new for name in columns for new in renamed.get(name, [name])]
+    for view, batch in KINDS.items():
+        wanted = [new for name in batch.KINDS for new in renamed.get(name, [name])]
         assert [row[0] for row in _rows(store, f"DESCRIBE {view}")] == wanted
 
 

@@ -71,6 +71,19 @@ def test_what_comes_is_stored_handed_on_and_accounted_for(
     assert read(tmp_path).lost_datagrams == 2
 
 
+def test_notices_of_dropped_packets_are_stored(receiver: UdpReceiver, tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        intake = Intake(receiver, AllowList(()), store, hold_s=1e9)
+        sample = e.flow_sample(e.timestamp(time.time_ns()), HEADER, sequence=1)
+        send(receiver, e.datagram(e.discard(HEADER, reason=258), sample, sequence=1))
+        with_samples(intake)
+        intake.close()
+    told = read(tmp_path)
+    assert told.discards.reason.tolist() == [258]
+    assert told.discards.packets.dest_qp.tolist() == [0x11]
+    assert told.exporters[0].discard_samples == 1
+
+
 def test_silence_tells_the_time(receiver: UdpReceiver, tmp_path: Path) -> None:
     with Store(tmp_path) as store:
         intake = Intake(receiver, AllowList([]), store, hold_s=1e9)

@@ -10,17 +10,21 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from collector.batches import Batch
 from collector.schema import (
     COLUMNS,
     COUNTER_COLUMNS,
+    DISCARD_COLUMNS,
     CounterBatch,
     DecodeError,
+    DiscardBatch,
     ExporterHealth,
     FlowBatch,
     Telemetry,
     TimeBasis,
 )
 
+FOLDERS = ("flows", "counters", "discards", "reports", "errors")
 SECOND_NS = 1_000_000_000
 START_NS = 1_796_041_140 * SECOND_NS  # a whole minute
 
@@ -64,6 +68,17 @@ def counters(
     return CounterBatch(**_drawn(COUNTER_COLUMNS, times_ns, exporter, seed))
 
 
+def discards(
+    times_ns: Sequence[int], exporter: Sequence[int] | int = 0, seed: int = 0
+) -> DiscardBatch:
+    numbers = {name: kind for name, kind in DISCARD_COLUMNS.items() if kind.kind != "S"}
+    columns = _drawn(numbers, times_ns, exporter, seed)
+    columns["time_basis"] %= 3
+    texts = [b"", b"ttl_value_is_too_small", b"\xff\x01", b"x" * 64]
+    columns["detail"] = np.array([texts[n % 4] for n in range(len(times_ns))], "S64")
+    return DiscardBatch.of(columns)
+
+
 def without_columns(folder: Path, names: Sequence[str]) -> None:
     """Write the files of one kind anew, as a version would have that had no such columns."""
     for path in folder.glob("*.parquet"):
@@ -93,11 +108,13 @@ def telemetry(
     exporters: Sequence[ExporterHealth] = (health("10.255.0.1"),),
     errors: Sequence[DecodeError] = (),
     nameless: int = 0,
+    discard_rows: DiscardBatch | None = None,
 ) -> Telemetry:
     flow_rows = FlowBatch.empty() if flow_rows is None else flow_rows
     return Telemetry(
         flows=flow_rows,
         counters=CounterBatch.empty() if counter_rows is None else counter_rows,
+        discards=DiscardBatch.empty() if discard_rows is None else discard_rows,
         exporters=tuple(exporters),
         errors=tuple(errors),
         datagrams=nameless + sum(exporter.datagrams for exporter in exporters),
@@ -116,11 +133,9 @@ def numbered(first: int, count: int, times_ns: Sequence[int] | None = None) -> T
     return telemetry(rows)
 
 
-def rows_of(
-    batch: FlowBatch | CounterBatch, exporters: Sequence[ExporterHealth]
-) -> list[tuple[Any, ...]]:
+def rows_of(batch: Batch, exporters: Sequence[ExporterHealth]) -> list[tuple[Any, ...]]:
     """Rows as tuples, each with its exporter's name, sorted."""
     names = [(e.agent, e.sub_agent, e.protocol) for e in exporters]
-    columns = COLUMNS if isinstance(batch, FlowBatch) else COUNTER_COLUMNS
-    values = [getattr(batch, name).tolist() for name in columns if name != "exporter"]
-    return sorted(zip([names[number] for number in batch.exporter.tolist()], *values, strict=True))
+    values = [batch.column(name).tolist() for name in batch.KINDS if name != "exporter"]
+    numbers = batch.column("exporter").tolist()
+    return sorted(zip([names[number] for number in numbers], *values, strict=True))

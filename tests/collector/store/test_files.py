@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from collector.errors import StoreError
-from collector.store.files import KINDS, Workplace, all_files, list_files
+from collector.store.files import Workplace, all_files, list_files
+from tests.collector.store.made import FOLDERS
 
 
 def _publish(place: Workplace, first_ns: int, last_ns: int) -> None:
@@ -15,7 +16,7 @@ def _publish(place: Workplace, first_ns: int, last_ns: int) -> None:
 
 
 def test_files_are_listed_by_time_then_as_written(tmp_path: Path) -> None:
-    place = Workplace.open(tmp_path, KINDS)
+    place = Workplace.open(tmp_path, FOLDERS)
     for span in ((5, 6), (-(2**63), 2**63 - 1), (5, 9), (-3, 0)):
         _publish(place, *span)
     place.close()
@@ -60,7 +61,7 @@ def test_a_merged_file_stands_for_the_parts_of_its_group_and_no_others(tmp_path:
 
 
 def test_what_is_not_ours_is_not_listed(tmp_path: Path) -> None:
-    Workplace.open(tmp_path, KINDS).close()
+    Workplace.open(tmp_path, FOLDERS).close()
     for name in ("notes.txt", "1_2_x_0.parquet", "1_2.parquet", ".1_2_0123456789abcdef01234567_0"):
         (tmp_path / "flows" / name).touch()
     assert list_files(tmp_path, "flows") == []
@@ -68,7 +69,7 @@ def test_what_is_not_ours_is_not_listed(tmp_path: Path) -> None:
 
 
 def test_leftovers_of_the_dead_are_removed_and_the_living_are_left(tmp_path: Path) -> None:
-    living = Workplace.open(tmp_path, KINDS)
+    living = Workplace.open(tmp_path, FOLDERS)
     living.partial().write_bytes(b"half a file")
     dead = tmp_path / ".writing-0123456789abcdef01234567"
     dead.mkdir()
@@ -76,17 +77,17 @@ def test_leftovers_of_the_dead_are_removed_and_the_living_are_left(tmp_path: Pat
     (dead / "3.parquet").write_bytes(b"half")
     without_lock = tmp_path / ".writing-0123456789abcdef01234568"
     without_lock.mkdir()
-    Workplace.open(tmp_path, KINDS).close()
+    Workplace.open(tmp_path, FOLDERS).close()
     assert not dead.exists()
     assert not without_lock.exists()
     living.publish("flows", 1, 2, living.new_group(), 0)
     living.close()
     assert [file.path.read_bytes() for file in list_files(tmp_path, "flows")] == [b"half a file"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(KINDS)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(FOLDERS)
 
 
 def test_two_writers_never_take_one_name(tmp_path: Path) -> None:
-    places = [Workplace.open(tmp_path, KINDS) for _ in range(3)]
+    places = [Workplace.open(tmp_path, FOLDERS) for _ in range(3)]
     for place in places:
         _publish(place, 1, 2)
         _publish(place, 1, 2)
@@ -98,10 +99,10 @@ def test_a_directory_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
     with pytest.raises(StoreError, match=f"^{file}: "):
-        Workplace.open(file, KINDS)
+        Workplace.open(file, FOLDERS)
     (tmp_path / "flows").touch()
     with pytest.raises(StoreError, match=f"^{tmp_path}: "):
-        Workplace.open(tmp_path, KINDS)
+        Workplace.open(tmp_path, FOLDERS)
 
 
 def test_a_folder_without_leave_to_write_is_refused_at_once(
@@ -109,4 +110,4 @@ def test_a_folder_without_leave_to_write_is_refused_at_once(
 ) -> None:
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anywhere
     with pytest.raises(StoreError, match="Permission denied"):
-        Workplace.open(tmp_path, KINDS)
+        Workplace.open(tmp_path, FOLDERS)

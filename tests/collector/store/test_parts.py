@@ -22,10 +22,10 @@ from hypothesis import strategies as st
 from collector.schema import DecodeError
 from collector.store import Store, StoreSettings, StoreStatus, read, read_tables
 from collector.store import parts as parts_module
-from collector.store.files import KINDS, all_files, list_files
+from collector.store.files import all_files, list_files
 from collector.store.parts import GRACE_S
 from tests.collector.store import made
-from tests.collector.store.made import SECOND_NS, START_NS
+from tests.collector.store.made import FOLDERS, SECOND_NS, START_NS
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 KEEP = StoreSettings(keep_age_s=None)
@@ -58,7 +58,12 @@ def test_a_slice_that_is_past_becomes_one_file_of_each_kind(tmp_path: Path) -> N
             times = [START_NS + n * SECOND_NS for n in range(second, second + 10)]
             store.append(
                 made.telemetry(
-                    made.flows(times), made.counters(times), exporters, (bad,), nameless=1
+                    made.flows(times),
+                    made.counters(times),
+                    exporters,
+                    (bad,),
+                    nameless=1,
+                    discard_rows=made.discards(times),
                 )
             )
             assert len(list_files(tmp_path, "flows")) == second // 10
@@ -66,10 +71,10 @@ def test_a_slice_that_is_past_becomes_one_file_of_each_kind(tmp_path: Path) -> N
         before = read(tmp_path)
         store.append(made.numbered(60 + GRACE_S, 1))
         store.flush()
-        for kind in KINDS:
+        for kind in FOLDERS:
             assert _names(tmp_path, kind)[0] == (0, 59, True)
             assert sum(merged for *_, merged in _names(tmp_path, kind)) == 1
-        for kind, rows in (("flows", 60), ("counters", 60), ("reports", 2), ("errors", 1)):
+        for kind, rows in zip(FOLDERS, (60, 60, 60, 2, 1), strict=True):
             assert pq.read_metadata(list_files(tmp_path, kind)[0].path).num_rows == rows
         found = read(tmp_path, None, START_NS + (60 + GRACE_S) * SECOND_NS)
     assert made.rows_of(found.flows, found.exporters) == made.rows_of(
@@ -296,7 +301,7 @@ def test_every_row_is_there_once_after_every_flush(
         store.close()
         _holds(directory, appended, datagrams)
         if superseded_s == 0:
-            assert all(all_files(directory, k) == list_files(directory, k) for k in KINDS)
+            assert all(all_files(directory, k) == list_files(directory, k) for k in FOLDERS)
 
 
 def _holds(directory: Path, appended: list[tuple[Any, ...]], datagrams: int) -> None:

@@ -12,6 +12,7 @@ from collector.errors import StoreError
 from collector.ingest import ingest
 from collector.schema import ABSENT, COLUMNS, COUNTER_COLUMNS, LATER, DecodeError, TimeBasis
 from collector.store import Store, StoreSettings, read
+from collector.store.rows import KINDS
 from tests.collector.store import made
 from tests.collector.store.made import SECOND_NS, START_NS
 
@@ -37,22 +38,26 @@ def test_every_value_of_every_column_comes_back(tmp_path: Path) -> None:
     one, two = made.health("10.255.0.1", 4_294_967_295), made.health("2001:db8::1", 7)
     times = [START_NS + n * SECOND_NS for n in range(200)]
     first = made.telemetry(
-        made.flows(times, [0, 1] * 100, seed=1), made.counters(times, [0, 1] * 100, 1), (one, two)
+        made.flows(times, [0, 1] * 100, seed=1),
+        made.counters(times, [0, 1] * 100, 1),
+        (one, two),
+        discard_rows=made.discards(times, [1, 0] * 100, 3),
     )
     second = made.telemetry(
-        made.flows(times, [1, 1] * 100, seed=2), made.counters(times, [0, 0] * 100, 2), (two, one)
+        made.flows(times, [1, 1] * 100, seed=2),
+        made.counters(times, [0, 0] * 100, 2),
+        (two, one),
+        discard_rows=made.discards(times, [0, 1] * 100, 4),
     )
     for batch in (first, second):
         with Store(tmp_path) as store:
             store.append(batch)
     found = read(tmp_path)
-    assert made.rows_of(found.flows, found.exporters) == sorted(
-        made.rows_of(first.flows, first.exporters) + made.rows_of(second.flows, second.exporters)
-    )
-    assert made.rows_of(found.counters, found.exporters) == sorted(
-        made.rows_of(first.counters, first.exporters)
-        + made.rows_of(second.counters, second.exporters)
-    )
+    for kind in KINDS:
+        rows, once, again = (
+            made.rows_of(getattr(each, kind), each.exporters) for each in (found, first, second)
+        )
+        assert rows == sorted(once + again), kind
 
 
 def test_files_without_columns_that_came_later_are_read(tmp_path: Path) -> None:

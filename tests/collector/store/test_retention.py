@@ -11,14 +11,14 @@ import pytest
 from collector.errors import StoreError
 from collector.schema import DecodeError
 from collector.store import Store, StoreSettings, read
-from collector.store.files import KINDS, all_files, list_files
+from collector.store.files import all_files, list_files
 from collector.store.retention import SUPERSEDED_S, remove_old
 from tests.collector.store import made
-from tests.collector.store.made import SECOND_NS, START_NS
+from tests.collector.store.made import FOLDERS, SECOND_NS, START_NS
 
 
 def _size(directory: Path) -> int:
-    return sum(file.path.stat().st_size for kind in KINDS for file in list_files(directory, kind))
+    return sum(file.path.stat().st_size for kind in FOLDERS for file in list_files(directory, kind))
 
 
 def test_age_counts_from_the_newest_row(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_file_that_cannot_be_removed_is_told_and_writing_goes_on(
             store.append(made.numbered(600, 1))
             status = store.flush()
             with pytest.raises(StoreError, match="not permitted"):
-                remove_old(tmp_path, KINDS, settings, START_NS + 600 * SECOND_NS)
+                remove_old(tmp_path, FOLDERS, settings, START_NS + 600 * SECOND_NS)
         assert status.error is not None
         assert status.error.endswith("Operation not permitted")
         assert (status.stored_rows, status.lost_rows) == (2, 0)

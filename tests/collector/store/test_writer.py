@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from collector.store import Store, StoreSettings, StoreStatus, read
 from collector.store import writer as writer_module
-from collector.store.files import KINDS, list_files
+from collector.store.files import list_files
 from tests.collector.store import made
-from tests.collector.store.made import SECOND_NS, START_NS
+from tests.collector.store.made import FOLDERS, SECOND_NS, START_NS
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 TIMES = st.one_of(
@@ -108,7 +108,7 @@ def test_nothing_appended_writes_nothing(tmp_path: Path) -> None:
     with Store(tmp_path) as store:
         store.append(made.telemetry(exporters=()))
         store.flush()
-    assert [file for kind in KINDS for file in list_files(tmp_path, kind)] == []
+    assert [file for kind in FOLDERS for file in list_files(tmp_path, kind)] == []
 
 
 def test_a_reader_beside_a_writer_sees_whole_batches(tmp_path: Path) -> None:
