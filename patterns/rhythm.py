@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from patterns.claim import claim
+from patterns.regimes import MEDIAN_COST, regimes
 from patterns.result import Claim, Iteration
 from reconstruct.period import Period
 
 FULL_SIGMAS: Final = 12.0  # above noise, at which a rhythm is beyond doubt
 RIVAL: Final = 0.75  # a shorter lag that looks this much alike makes a multiple likely
 SURE_ERROR: Final = 0.003  # relative error of the median, up to which a period is called right
-MEDIAN_COST: Final = 1.2533  # standard error of a median over that of a mean, normal values
 LONGER: Final = 1.25  # times as much alike at a lag too long to be counted on: a cycle hides there
 NEEDED: Final = 50.0  # samples per iteration, from which prototypes always met 1 %
 
@@ -82,6 +82,14 @@ def _bounds(durations: NDArray[np.float64]) -> tuple[float, float]:
     return -spread, spread
 
 
+def _changes(iterations: Sequence[Iteration]) -> str:
+    """How long iterations took by regime, in words; empty where there is one."""
+    complete = [i for i in iterations if i.complete]
+    found = regimes([i.duration_s for i in complete])
+    lengths = [f"{one.median_s:.4g} s from iteration {complete[one.first].index}" for one in found]
+    return ", ".join(lengths) if len(found) > 1 else ""
+
+
 def period_claim(
     period: Period, iterations: Sequence[Iteration], samples: int, known_ns: int
 ) -> Claim:
@@ -107,6 +115,10 @@ def period_claim(
     if period.longer > LONGER:
         ceiling = min(ceiling, 0.5)
         basis += "; a longer cycle, seen too few times to be told, repeats more exactly"
+    if changes := _changes(iterations):
+        # One end more or less in the window may put the median into another regime.
+        ceiling = min(ceiling, 0.6)
+        basis += f"; steps changed: {changes}"
     if known_ns:
         # An agent's flushing has a rhythm of its own, which may be all that is seen.
         ceiling = min(ceiling, 0.6)

@@ -1,4 +1,4 @@
-"""Iterations that took clearly longer than their neighbours."""
+"""Iterations that took clearly longer than those of their regime."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from patterns.claim import claim
+from patterns.regimes import MAD_TO_SIGMA, regimes
 from patterns.result import Anomaly, Iteration, Subject
 
 SLOWER: Final = 1.2  # by a fifth at least: less is what collectives do by themselves
@@ -15,11 +16,12 @@ SPREADS: Final = 8.0  # and by this many robust standard deviations of the windo
 FEWEST: Final = 8  # complete iterations before a spread means anything
 CEILING: Final = 0.95
 NEEDED: Final = 50.0  # samples per iteration, from which boundaries are dependable
-MAD_TO_SIGMA: Final = 1.4826  # for a normal distribution
 
 
 def slow_iterations(job: str, iterations: Sequence[Iteration], samples: int) -> list[Anomaly]:
     """One finding per slow iteration, in order of time.
+
+    A job whose steps become longer for good has another regime from then on, and no slow ones.
 
     Parameters
     ----------
@@ -34,15 +36,16 @@ def slow_iterations(job: str, iterations: Sequence[Iteration], samples: int) -> 
     if len(complete) < FEWEST:
         return []
     durations = np.array([i.duration_s for i in complete])
-    typical = float(np.median(durations))
-    spread = MAD_TO_SIGMA * float(np.median(np.abs(durations - typical)))
-    limit = max(SLOWER * typical, typical + SPREADS * spread)
+    usual = np.concatenate([np.full(r.last - r.first, r.median_s) for r in regimes(durations)])
+    spread = MAD_TO_SIGMA * float(np.median(np.abs(durations - usual)))
     out = []
-    excess_s = np.pad(durations - typical, 1)
-    for i, (iteration, duration) in enumerate(zip(complete, durations, strict=True), 1):
+    excess_s = np.pad(durations - usual, 1)
+    for i, (iteration, duration, typical) in enumerate(
+        zip(complete, durations, usual.tolist(), strict=True), 1
+    ):
         # A boundary put too late makes one iteration long and its neighbour as short.
         with_neighbours = excess_s[i] + min(0.0, float(excess_s[i - 1]), float(excess_s[i + 1]))
-        if typical + with_neighbours <= limit:
+        if with_neighbours <= max((SLOWER - 1) * typical, SPREADS * spread):
             continue
         ratio = float(duration) / typical
         excess = (float(duration) - typical) / max(spread, 0.01 * typical)

@@ -88,7 +88,18 @@ def test_equal_iterations_still_show_a_slow_one() -> None:
 
 
 def test_a_job_that_becomes_slower_for_good_is_not_many_slow_iterations() -> None:
-    assert slow([*STEADY, *(int(1.5 * d) for d in STEADY * 2)]) == []
+    longer = [int(1.5 * d) for d in STEADY]
+    assert slow([*STEADY, *longer, *longer]) == []
+    assert slow([*STEADY, *STEADY, *longer]) == []
+    assert slow([*longer, *STEADY, *STEADY]) == []
+
+
+def test_a_slow_iteration_is_told_by_its_own_regime() -> None:
+    longer = [int(1.5 * d) for d in STEADY]
+    [found] = found_in(iterations([*STEADY, 1500, *STEADY, *longer, 3000, *longer])[11:])
+    assert found.id == "job-0/slow_iteration/31"
+    assert found.evidence["median_s"] == pytest.approx(1.5)
+    assert "2.00 times" in found.summary
 
 
 def test_a_boundary_in_the_wrong_place_is_no_slow_iteration() -> None:
