@@ -139,7 +139,7 @@ def _usual_spread(values: NDArray[np.float64]) -> float:
     if len(values) < 2:
         return LEAST_SPREAD
     steps = np.abs(np.diff(values))
-    return max(LEAST_SPREAD, MAD_TO_SIGMA * float(np.median(steps)) / np.sqrt(2))
+    return max(LEAST_SPREAD, MAD_TO_SIGMA * float(np.median(steps) / np.sqrt(2)))
 
 
 def _log_student(

@@ -51,5 +51,5 @@ def _student(off: float, weight: float, shape: float, scale: float) -> float:
     width = math.sqrt(scale * (weight + 1) / (shape * weight))
     at = off / width
     constant = math.gamma((freedom + 1) / 2) / math.gamma(freedom / 2)
-    bent = (1 + at * at / freedom) ** (-(freedom + 1) / 2)
+    bent = math.pow(1 + at * at / freedom, -(freedom + 1) / 2)
     return constant * bent / math.sqrt(freedom * math.pi) / width
