@@ -1,14 +1,16 @@
 """How right `ringscope analyze` is: scenarios, seeds and levels against their truth.
 
     python bench/accuracy.py --level rich --seeds 1-3
+    python bench/accuracy.py --part structure
     python bench/accuracy.py --part time
 
 Makes each capture (or takes it from the cache), analyses it in a process of its own, validates the
 result, scores it and prints the tables. Exits with 1 where a threshold is missed.
 
-Part "structure", the usual one: for rich captures any threshold of `bench.judge.judge`, for the
-others only a wrong claim with confidence of 0.9 or more. Part "time": those of
-`bench.timing_judge`, over all scenarios that there are, beside what published methods reach.
+Without a part: eight plain scenarios, of which each rich capture must meet every threshold of
+`bench.judge.judge`, and the others say nothing wrong with a confidence of 0.9 or more. Part
+"structure": all scenarios that there are, held to the limits of `bench.structure_judge`. Part
+"time": the same held to those of `bench.timing_judge`, beside what published methods reach.
 """
 
 from __future__ import annotations
@@ -35,12 +37,14 @@ from bench.baselines.documents import SFLOW_RT, baselines
 from bench.captures import ROOT, Capture, CaptureFailed, capture
 from bench.compare import Document
 from bench.judge import Shortfall, judge, overconfident, summarise
+from bench.limits import each_short, over_all, threshold_table
 from bench.measure import Run, run_measured
 from bench.score import Score, score
+from bench.structure_judge import THRESHOLDS as STRUCTURE
 from bench.tables import Row, accuracy_table, claims_table, reliability_table, shortfall_table
 from bench.timing import RINGSCOPE, Timing, period_only, timing
-from bench.timing_judge import captures_short, findings
-from bench.timing_tables import beside_table, threshold_table
+from bench.timing_judge import THRESHOLDS as TIME
+from bench.timing_tables import beside_table
 from fixtures.scenarios import LEVELS as FIXTURE_LEVELS
 from fixtures.scenarios import SCENARIOS as EVERY
 
@@ -55,7 +59,8 @@ SCENARIOS: Final = (
     "no_timestamps",
 )
 LEVELS: Final = tuple(FIXTURE_LEVELS)
-PARTS: Final = ("structure", "time", "all")
+PLAIN: Final = "plain"
+PARTS: Final = (PLAIN, "structure", "time", "all")
 SCHEMA: Final = ROOT / "docs" / "schema" / "result.schema.json"
 # Wrong claims are listed from here on: those that nearly are confident errors.
 LISTED: Final = 0.8
@@ -127,7 +132,7 @@ def measure(scenario: str, seed: int, level: str, thinned: int, part: str) -> Ou
     except (CaptureFailed, AnalysisFailed, InvalidDocument) as error:
         return Outcome((scenario, seed), None, None, str(error))
     outcome = Outcome((scenario, seed), score(truth, result), run, None)
-    if part == "structure":
+    if part in (PLAIN, "structure"):
         return outcome
     timings = [timing(RINGSCOPE, truth, result)]
     for name, said in baselines(made, thinned).items():
@@ -173,67 +178,93 @@ def seed_range(text: str) -> list[int]:
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--part", choices=PARTS, default="structure")
-    parser.add_argument("--level", choices=LEVELS, help="rich; for --part time and all, all three")
+    parser.add_argument("--part", choices=PARTS, default=PLAIN)
+    parser.add_argument("--level", choices=LEVELS, help="rich; for all parts but plain, all three")
     parser.add_argument("--seeds", type=seed_range, default=seed_range("1-3"), help="1-3 or 1,5")
-    parser.add_argument("--scenarios", help="names, with commas; for --part time and all, all")
+    parser.add_argument("--scenarios", help="names, with commas; for all parts but plain, all")
     parser.add_argument("--jobs", type=int, help="captures at a time: 1, or 2 for --part time")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write all scores here")
     parser.add_argument("--thin", type=int, default=1, metavar="K", help="keep one sample in K")
     chosen = parser.parse_args(argv)
-    usual = chosen.part == "structure"
+    usual = chosen.part == PLAIN
     chosen.levels = [chosen.level] if chosen.level else ["rich"] if usual else list(LEVELS)
     chosen.scenarios = chosen.scenarios or ",".join(SCENARIOS if usual else EVERY)
-    chosen.jobs = (1 if usual else 2) if chosen.jobs is None else chosen.jobs
+    timed = chosen.part in ("time", "all")
+    chosen.jobs = (2 if timed else 1) if chosen.jobs is None else chosen.jobs
     if chosen.jobs < 1 or chosen.thin < 1:
         parser.error("--jobs and --thin are 1 or more")
     return chosen
 
 
 def report(outcomes: Sequence[Outcome], level: str, thinned: int, console: Console) -> bool:
-    """Print all tables; True where every threshold is met."""
+    """Print all tables of the plain scenarios; True where every threshold is met."""
+    missed = failures(outcomes, level)
+    scores = report_scores(outcomes, level, thinned, console)
+    if scores:
+        strict = level == "rich" and thinned == 1
+        missed += judge(scores) if strict else [s for one in scores for s in overconfident(one)]
+    console.print(shortfall_table(missed))
+    return concluded(not missed, len(outcomes), console)
+
+
+def report_scores(
+    outcomes: Sequence[Outcome], level: str, thinned: int, console: Console
+) -> list[Score]:
+    """Print what was scored, and how far its confidences hold; the scores."""
     rows = [Row(o.score, o.run) for o in outcomes if o.score]
     scores = [row.score for row in rows]
-    missed = [
-        Shortfall("the capture can be analysed", *o.capture, o.failure)
-        for o in outcomes
-        if o.failure
-    ]
     if scores:
         total = summarise(scores)
         title = f"Accuracy, {level}" + (f", one sample in {thinned} kept" if thinned > 1 else "")
         console.print(accuracy_table([*rows, Row(total, None)], title))
         console.print(reliability_table(total.claims))
         console.print(claims_table(scores, LISTED))
-        strict = level == "rich" and thinned == 1
-        missed += judge(scores) if strict else [s for one in scores for s in overconfident(one)]
-    console.print(shortfall_table(missed))
-    console.print("FAILED" if missed else "passed", f"({len(outcomes)} captures)")
-    return not missed
+    return scores
+
+
+def report_structure(of_level: dict[str, list[Outcome]], thinned: int, console: Console) -> bool:
+    """Print scores and the limits over all captures; True where every one is met."""
+    found, short = [], []
+    for level, outcomes in of_level.items():
+        scores = report_scores(outcomes, level, thinned, console)
+        found += over_all(STRUCTURE, scores, level)
+        short += each_short(STRUCTURE, scores)
+    failed = [s for level, some in of_level.items() for s in failures(some, level)]
+    console.print(shortfall_table(short + failed))
+    console.print(threshold_table(found, "Groups, roles, algorithms and sizes"))
+    met = all(finding.met for finding in found) and not failed
+    return concluded(met, sum(map(len, of_level.values())), console)
+
+
+def failures(outcomes: Sequence[Outcome], level: str) -> list[Shortfall]:
+    """Captures that could not be made or analysed."""
+    return [
+        Shortfall("the capture can be analysed", *o.capture, f"{level}: {o.failure}")
+        for o in outcomes
+        if o.failure
+    ]
+
+
+def concluded(met: bool, captures: int, console: Console) -> bool:
+    """Print the last line; `met` again."""
+    console.print("passed" if met else "FAILED", f"({captures} captures)")
+    return met
 
 
 def report_times(of_level: dict[str, list[Outcome]], console: Console) -> bool:
-    """Print what methods reach side by side, and the thresholds; True where every one is met."""
-    found = []
-    short: list[Shortfall] = []
+    """Print what methods reach side by side, and the limits; True where every one is met."""
+    found, short = [], []
     for level, outcomes in of_level.items():
         timings = [timing for outcome in outcomes for timing in outcome.timings]
         ours = [timing for timing in timings if timing.method == RINGSCOPE]
         console.print(beside_table(timings, level))
-        found += findings(ours, level)
-        short += captures_short(ours)
-        short += [
-            Shortfall("the capture can be analysed", *o.capture, f"{level}: {o.failure}")
-            for o in outcomes
-            if o.failure
-        ]
-    console.print(shortfall_table(short))
-    console.print(threshold_table(found))
-    met = all(finding.met for finding in found)
-    met &= not any(outcome.failure for outcomes in of_level.values() for outcome in outcomes)
-    count = sum(map(len, of_level.values()))
-    console.print("passed" if met else "FAILED", f"({count} captures)")
-    return met
+        found += over_all(TIME, ours, level)
+        short += each_short(TIME, ours)
+    failed = [s for level, some in of_level.items() for s in failures(some, level)]
+    console.print(shortfall_table(short + failed))
+    console.print(threshold_table(found, "Jobs, volumes and iterations"))
+    met = all(finding.met for finding in found) and not failed
+    return concluded(met, sum(map(len, of_level.values())), console)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -247,10 +278,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         document = [asdict(outcome) for outcomes in of_level.values() for outcome in outcomes]
         chosen.json.write_text(json.dumps(document, indent=1, default=lambda o: o.value) + "\n")
     good = True
-    if chosen.part != "time":
+    if chosen.part == PLAIN:
         for level, outcomes in of_level.items():
             good &= report(outcomes, level, chosen.thin, console)
-    if chosen.part != "structure":
+    if chosen.part in ("structure", "all"):
+        good &= report_structure(of_level, chosen.thin, console)
+    if chosen.part in ("time", "all"):
         good &= report_times(of_level, console)
     return 0 if good else 1
 

@@ -9,7 +9,7 @@ Symbols in the formulas: T truth, R result, |X| the number of elements, P the tr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, Self
@@ -138,6 +138,7 @@ class Score:
     sizes: tuple[Judged, ...]
     candidates: Ratio
     role: Ratio
+    misnamed: Ratio
     members: Overlap
     groups_exact: Ratio
     groups_invented: int
@@ -175,6 +176,7 @@ def score(truth: Document, result: Document) -> Score:
         sizes=tuple(judged for pair in pairs for judged in size_verdicts(pair)),
         candidates=sum((candidate_ratio(pair) for pair in pairs), Ratio()),
         role=sum((role_by_bytes(pair) for pair in pairs), Ratio()),
+        misnamed=sum((misnamed_by_bytes(pair) for pair in pairs), Ratio()),
         members=membership(truth["jobs"], result["jobs"]),
         groups_exact=sum((exact_groups(pair) for pair in pairs), Ratio()),
         groups_invented=sum(len(job["groups"]) for job in result["jobs"])
@@ -285,13 +287,27 @@ def edge_bytes_by_group(job: Document) -> list[dict[Edge, float]]:
 
 def role_by_bytes(pair: JobPair) -> Ratio:
     """``sum of b(g, e) [e is in an R group of kind(g)] / sum of b(g, e)``, over g in T, e in g."""
-    stated: dict[str, set[Edge]] = {}
+    return _bytes_where(pair, lambda kind, said: kind in said)
+
+
+def misnamed_by_bytes(pair: JobPair) -> Ratio:
+    """The same sum where e is in R groups of other kinds only, "unknown" being none."""
+    return _bytes_where(pair, lambda kind, said: bool(said - {"unknown"}) and kind not in said)
+
+
+def _bytes_where(pair: JobPair, holds: Callable[[str, set[str]], bool]) -> Ratio:
+    """Bytes of the truth's edges for whose true kind and stated kinds `holds`, of all."""
+    stated: dict[Edge, set[str]] = {}
     for group in pair.said["groups"] if pair.said else ():
-        stated.setdefault(group["kind"], set()).update(edges_of(group))
+        for edge in edges_of(group):
+            stated.setdefault(edge, set()).add(group["kind"])
     hits = total = 0.0
     for group, volumes in zip(pair.true["groups"], edge_bytes_by_group(pair.true), strict=True):
-        same_kind = stated.get(group["kind"], set())
-        hits += sum(volume for edge, volume in volumes.items() if edge in same_kind)
+        hits += sum(
+            volume
+            for edge, volume in volumes.items()
+            if holds(group["kind"], stated.get(edge, set()))
+        )
         total += sum(volumes.values())
     return Ratio(hits, total)
 

@@ -1,9 +1,8 @@
-"""Whether times and volumes are good enough: limits by level, and what falls short of them."""
+"""Whether times and volumes are good enough: limits by level, over all captures."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import inf
 from statistics import median
@@ -12,46 +11,9 @@ from typing import Final
 import numpy as np
 
 from bench.compare import Measured
-from bench.judge import Shortfall
+from bench.limits import Threshold, by_level
 from bench.score import JobCounts
 from bench.timing import ENOUGH_SAMPLES, Timing
-
-Figure = Callable[[Sequence[Timing]], float | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Threshold:
-    """One row of the table of limits.
-
-    `figure` works out the number of several captures, None where nothing counts; `limits` holds
-    by level what it may be at most (at least where `least`), None where it is only shown.
-    """
-
-    name: str
-    figure: Figure
-    limits: dict[str, float | None]
-    least: bool = False
-    as_count: bool = False
-
-    def met(self, found: float | None, level: str) -> bool:
-        """Whether a figure is within the level's limit; nothing to count is."""
-        limit = self.limits[level]
-        if limit is None or found is None:
-            return True
-        return found >= limit if self.least else found <= limit
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What all captures of a level reach."""
-
-    threshold: Threshold
-    level: str
-    found: float | None
-
-    @property
-    def met(self) -> bool:
-        return self.threshold.met(self.found, self.level)
 
 
 def all_jobs(timings: Iterable[Timing]) -> JobCounts:
@@ -109,52 +71,20 @@ def _over_scenarios(
     return median(found) if found else None
 
 
-def _by_level(rich: float, normal: float, starved: float | None) -> dict[str, float | None]:
-    return {"rich": rich, "normal": normal, "starved": starved}
-
-
-THRESHOLDS: Final = (
-    Threshold("jobs exact", exact_share, _by_level(1.0, 0.99, 0.95), least=True),
-    Threshold("false jobs", false_jobs, _by_level(0, 0, 0), as_count=True),
-    Threshold("bytes per iteration, error", bytes_error, _by_level(0.005, 0.01, 0.05)),
-    Threshold(
-        "period error (median over scenarios)", period_error, _by_level(0.0005, 0.001, 0.005)
-    ),
+THRESHOLDS: Final[tuple[Threshold[Timing], ...]] = (
+    Threshold("jobs exact", exact_share, by_level(1.0, 0.99, 0.95), least=True),
+    Threshold("false jobs", false_jobs, by_level(0, 0, 0), as_count=True),
+    Threshold("bytes per iteration, error", bytes_error, by_level(0.005, 0.01, 0.05)),
+    Threshold("period error (median over scenarios)", period_error, by_level(0.0005, 0.001, 0.005)),
     Threshold(
         f"boundary p95, {ENOUGH_SAMPLES} samples an iteration, 0:1043",
         partial(boundary_p95, timestamps=True),
-        _by_level(0.005, 0.01, None),
+        by_level(0.005, 0.01, None),
     ),
     Threshold(
         f"boundary p95, {ENOUGH_SAMPLES} samples an iteration, without",
         partial(boundary_p95, timestamps=False),
-        _by_level(0.03, 0.05, None),
+        by_level(0.03, 0.05, None),
     ),
-    Threshold("missed or invented iterations", uncounted, _by_level(0, 0.002, 0.02)),
+    Threshold("missed or invented iterations", uncounted, by_level(0, 0.002, 0.02)),
 )
-
-
-def findings(timings: Sequence[Timing], level: str) -> list[Finding]:
-    """Every threshold over all captures of a level."""
-    return [Finding(threshold, level, threshold.figure(timings)) for threshold in THRESHOLDS]
-
-
-def captures_short(timings: Sequence[Timing]) -> list[Shortfall]:
-    """Captures that alone would miss a threshold: where to look when all together do."""
-    return [
-        Shortfall(
-            threshold.name, one.scenario, one.seed, f"{one.level}: {written(found, threshold)}"
-        )
-        for threshold in THRESHOLDS
-        for one in timings
-        if not threshold.met(found := threshold.figure([one]), one.level)
-    ]
-
-
-def written(value: float | None, threshold: Threshold) -> str:
-    """A figure or a limit as text."""
-    if value is None:
-        return "-"
-    if threshold.as_count:
-        return f"{value:.0f}"
-    return "missing" if value == inf else f"{100 * value:.3g} %"

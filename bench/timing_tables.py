@@ -1,4 +1,4 @@
-"""Tables of times and volumes: the limits and what was found, and methods side by side."""
+"""The table of times and volumes: methods side by side."""
 
 from __future__ import annotations
 
@@ -10,28 +10,9 @@ from rich.table import Table
 
 from bench.tables import NOTHING, plain_table
 from bench.timing import Timing
-from bench.timing_judge import Finding, all_jobs, median_error, written
+from bench.timing_judge import all_jobs, median_error
 
 ALL = "all"
-
-
-def threshold_table(found: Sequence[Finding]) -> Table:
-    """One line per threshold: for each level what was found, and its limit."""
-    levels = list(dict.fromkeys(f.level for f in found))
-    columns = [
-        "threshold",
-        *(f"{level}{part}" for level in levels for part in (" found", " limit")),
-    ]
-    table = plain_table("Jobs, volumes and iterations", columns, left=1)
-    for name in dict.fromkeys(f.threshold.name for f in found):
-        cells = []
-        for level in levels:
-            (one,) = (f for f in found if (f.threshold.name, f.level) == (name, level))
-            limit = one.threshold.limits[level]
-            cells.append(written(one.found, one.threshold) + ("" if one.met else " (short)"))
-            cells.append("reported" if limit is None else written(limit, one.threshold))
-        table.add_row(name, *cells)
-    return table
 
 
 def beside_table(timings: Iterable[Timing], level: str) -> Table:

@@ -179,10 +179,49 @@ def test_json(said: Json, tmp_path: Path) -> None:
 def test_each_part_has_its_own_usual_captures() -> None:
     usual = arguments([])
     assert (usual.levels, usual.scenarios.split(",")) == (["rich"], list(SCENARIOS))
-    time = arguments(["--part", "time"])
-    assert (time.levels, time.scenarios.split(",")) == (list(LEVELS), list(EVERY))
+    for part in ("structure", "time"):
+        whole = arguments(["--part", part])
+        assert (whole.levels, whole.scenarios.split(",")) == (list(LEVELS), list(EVERY))
     one = arguments(["--part", "all", "--level", "normal", "--scenarios", "jitter"])
     assert (one.levels, one.scenarios) == (["normal"], "jitter")
+
+
+def cells_of(printed: str, first: str) -> list[list[str]]:
+    """The other cells of each line of a table that begins with `first`."""
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in printed.splitlines()]
+    return [cells[1:] for cells in lines if cells[:1] == [first]]
+
+
+def test_structure_is_held_to_limits_over_all_captures(
+    said: Json, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said["jobs"]
+    argv = ["--part", "structure", "--scenarios", "dp_ring,jitter", "--seeds", "1"]
+    assert main(argv) == 0
+    printed = capsys.readouterr().out
+    assert cells_of(printed, "role, by share of bytes") == [
+        ["100 %", "99 %", "100 %", "97 %", "100 %", "reported"]
+    ]
+    assert cells_of(printed, "sizes right or unknown") == [
+        ["100 %", "reported", "100 %", "reported", "100 %", "100 %"]
+    ]
+    assert "Side by side" not in printed
+    assert "passed (6 captures)" in printed
+
+
+def test_what_is_not_said_falls_short_where_samples_are_dense(
+    said: Json, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said["jobs"][0]["groups"][0]["kind"] = "unknown"
+    argv = ["--part", "structure", "--scenarios", "dp_ring,broken", "--seeds", "1"]
+    assert main([*argv, "--level", "normal"]) == 1
+    printed = capsys.readouterr().out
+    assert cells_of(printed, "role, by share of bytes") == [
+        ["dp_ring", "1", "normal: 0 %"],
+        ["0 % (short)", "97 %"],
+    ]
+    assert "normal: broken --seed 1: no such scenario" in printed
+    assert main([*argv[:3], "dp_ring", *argv[4:], "--level", "starved"]) == 0
 
 
 def test_times_beside_baselines(said: Json, capsys: pytest.CaptureFixture[str]) -> None:

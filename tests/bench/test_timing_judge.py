@@ -8,17 +8,10 @@ from typing import Any
 import pytest
 
 from bench.compare import Measured
+from bench.limits import each_short, over_all, written
 from bench.score import JobCounts
 from bench.timing import Timing
-from bench.timing_judge import (
-    THRESHOLDS,
-    bytes_error,
-    captures_short,
-    findings,
-    median_error,
-    period_error,
-    written,
-)
+from bench.timing_judge import THRESHOLDS, bytes_error, median_error, period_error
 
 
 def one(
@@ -34,13 +27,15 @@ def off(*errors: float | None) -> tuple[Measured, ...]:
 
 def short(timing: Timing) -> list[str]:
     return [
-        f.threshold.name.partition(",")[0] for f in findings([timing], timing.level) if not f.met
+        f.threshold.name.partition(",")[0]
+        for f in over_all(THRESHOLDS, [timing], timing.level)
+        if not f.met
     ]
 
 
 def test_nothing_falls_short_of_nothing() -> None:
     assert short(one(jobs=JobCounts(), iterations=0)) == []
-    assert captures_short([one()]) == []
+    assert each_short(THRESHOLDS, [one()]) == []
 
 
 @pytest.mark.parametrize(
@@ -81,7 +76,7 @@ def test_edges(level: str, held: dict[str, Any], broken: dict[str, Any], name: s
     assert short(one(level=level, **held)) == []
     assert short(one(level=level, **broken)) == [name]
     assert [
-        s.threshold.partition(",")[0] for s in captures_short([one(level=level, **broken)])
+        s.threshold.partition(",")[0] for s in each_short(THRESHOLDS, [one(level=level, **broken)])
     ] == [name]
 
 
