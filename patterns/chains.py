@@ -1,4 +1,4 @@
-"""Chains: a path whose edges carry data both ways, as pipeline stages do.
+"""Chains: a path whose edges carry data both ways, as pipeline stages do, or one way.
 
 An interleaved schedule closes the path: with v chunks per stage, a link between neighbours carries
 v messages where the one from the last stage to the first carries v - 1 (Narayanan et al. 2021).
@@ -6,6 +6,7 @@ v messages where the one from the last stage to the first carries v - 1 (Narayan
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Final
 
 import networkx as nx
@@ -13,6 +14,9 @@ import networkx as nx
 from patterns.shape import Shape, ShapeChannel, both_ways, mutual
 
 SMALLEST_CLOSED: Final = 3
+SMALLEST_ONE_WAY: Final = 5  # a copy that is handed on draws a short one as well
+MISSABLE: Final = 20  # samples of each other edge, from which on none is missed by chance
+EQUAL: Final = 1.25  # ratio of bytes up to which all edges carry one buffer
 LIGHTER: Final = 0.87  # share of a neighbour link's bytes that the closing link stays below
 
 
@@ -44,6 +48,29 @@ def find(graph: nx.DiGraph[int]) -> Shape | None:
         members=order,
         channels=(ShapeChannel(order, None, both_ways(list(undirected.edges))),),
         ambiguous="a ring or a tree of two" if n == 2 else None,
+    )
+
+
+def find_one_way(graph: nx.DiGraph[int]) -> Shape | None:
+    """A broadcast that each member hands on to the next, first member first.
+
+    A ring with one edge unseen draws the same, so the others have to be seen often.
+    """
+    n = graph.number_of_nodes()
+    if n < SMALLEST_ONE_WAY or graph.number_of_edges() != n - 1 or not nx.is_branching(graph):
+        return None
+    order = nx.dag_longest_path(graph, weight=None)
+    volume = [data["bytes"] for _, _, data in graph.edges(data=True)]
+    samples = min(data["samples"] for _, _, data in graph.edges(data=True))
+    if len(order) != n or samples < MISSABLE or max(volume) > EQUAL * min(volume):
+        return None
+    return Shape(
+        algorithm="chain",
+        variant="pipeline",
+        members=tuple(order),
+        channels=(ShapeChannel(tuple(order), None, tuple(pairwise(order))),),
+        ambiguous="a ring with an edge that no switch shows",
+        collective="broadcast",
     )
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from patterns import phases, recursive, stages
+from patterns import stages
 from patterns.claim import AMBIGUOUS_CEILING, INFERRED_CEILING, SHAPE_CEILING, claim, weakest
 from patterns.layers import Part
 from patterns.result import Algorithm, Channel, Claim, Collective, Group
 from patterns.roles import Role, role_of
 from patterns.shape import Shape
 from patterns.stages import Chain, Lag
+from patterns.telling import tell
 from reconstruct.edges import Flows
 
 ERROR_FLOOR: Final = 0.002  # of a slope: what the clock's own unevenness leaves
@@ -26,7 +26,6 @@ SHORT: Final = "fewer stages than the job has: a link was not seen"
 MISSABLE: Final = 20  # samples of a connection, from which on none is missed by chance
 TELLING: Final = 0.3  # relative error up to which a connection's own volume counts
 EQUAL: Final = 4.0  # reduced chi-square up to which volumes count as equal
-TAKING_TURNS: Final = 0.6  # of two sets' samples in common: real ones up to 0.41, a grid's 0.9
 NO_LAG: Final = Lag(0.0, 0.0)
 KIND_ORDER: Final = ("dp", "pp", "cp", "ep", "tp", "unknown")
 
@@ -59,37 +58,24 @@ class Found:
 
 def recognise(flows: Flows, parts: Sequence[Part]) -> list[Found]:
     """The parts that have a shape, with their roles; stages of pipelines put in order."""
-    drawn = [(part, shape) for part in parts if (shape := _told(flows, part)) is not None]
+    drawn = []
+    for part in parts:
+        shape, order = tell(flows, part)
+        if shape is not None:
+            drawn.append((part, shape, order))
     chains = [
         stages.read_chain(flows, part.flows, shape)
-        for part, shape in drawn
+        for part, shape, _ in drawn
         if shape.algorithm == "chain"
     ]
     lag_of = dict(zip((id(c.shape) for c in chains), stages.lags(chains), strict=True))
     found = []
-    for part, shape in drawn:
+    for part, shape, order in drawn:
         samples = min(data["samples"] for _, _, data in part.graph.edges(data=True))
         role = role_of(flows, part, shape, samples, lag_of.get(id(shape), NO_LAG))
-        found.append(Found(part.flows, shape, role, samples, _order_claim(shape, samples)))
+        sure = order or _order_claim(shape, samples)
+        found.append(Found(part.flows, shape, role, samples, sure))
     return _in_stage_order(found, {id(c.shape): c for c in chains})
-
-
-def _told(flows: Flows, part: Part) -> Shape | None:
-    """The part's shape; a recursive exchange of equal volumes only where partners take turns.
-
-    A neighbour exchange on a grid draws the same, but with all neighbours at once.
-    """
-    shape = part.shape
-    if shape is None or shape.algorithm != "recursive" or shape.ambiguous is None:
-        return shape
-    sets = [
-        part.flows[[(int(flows.src[row]), int(flows.dst[row])) in edges for row in part.flows]]
-        for edges in map(set, recursive.partners(part.graph) or ())
-    ]
-    common = [phases.overlap(flows, one, other) for one, other in combinations(sets, 2)]
-    if any(share is None or share > TAKING_TURNS for share in common):
-        return None
-    return replace(shape, ambiguous=None)
 
 
 def _in_stage_order(found: list[Found], chain_of: dict[int, Chain]) -> list[Found]:
@@ -220,7 +206,7 @@ def _group(
 ) -> Group:
     shape, role = item.shape, item.role
     collective, collective_claim = _collective(item, reducing)
-    edges = tuple(sorted({edge for channel in shape.channels for edge in channel.edges}))
+    edges = shape.edges
     evidence = {
         "members": _members_claim(item, len(edges)),
         "kind": role.kind_claim,
@@ -228,16 +214,6 @@ def _group(
         "order": item.order,
         "collective": collective_claim,
     }
-    channels = tuple(
-        Channel(
-            order=None if c.order is None else tuple(name_of(v) for v in c.order),
-            parent=None
-            if c.parent is None
-            else {name_of(child): name_of(parent) for child, parent in c.parent.items()},
-            edges=tuple((name_of(u), name_of(v)) for u, v in c.edges),
-        )
-        for c in shape.channels
-    )
     said = [c for key, c in evidence.items() if key in ("members", "order")]
     if role.kind != "unknown":
         said.append(role.kind_claim)
@@ -251,14 +227,42 @@ def _group(
         bytes_per_iteration=volume,
         collective=collective,
         algorithm=role.algorithm,
-        algorithms=(Algorithm(role.algorithm, shape.variant, collective, 1.0, channels),),
+        algorithms=_algorithms(item, collective, name_of),
         confidence=weakest(said),
         evidence=evidence,
     )
 
 
+def _algorithms(
+    item: Found, collective: Collective, name_of: Callable[[int], str]
+) -> tuple[Algorithm, ...]:
+    """What a group runs; a pair's algorithm is the role's to say."""
+    parts = item.shape.parts or ((1.0, replace(item.shape, algorithm=item.role.algorithm)),)
+    return tuple(
+        Algorithm(
+            shape.algorithm,
+            shape.variant,
+            collective,
+            share,
+            tuple(
+                Channel(
+                    order=None if c.order is None else tuple(map(name_of, c.order)),
+                    parent=None
+                    if c.parent is None
+                    else {name_of(child): name_of(up) for child, up in c.parent.items()},
+                    edges=tuple((name_of(u), name_of(v)) for u, v in c.edges),
+                )
+                for c in shape.channels
+            ),
+        )
+        for share, shape in parts
+    )
+
+
 def _collective(item: Found, reducing: tuple[Collective, Claim]) -> tuple[Collective, Claim]:
     role = item.role
+    if item.shape.collective is not None and role.algorithm == item.shape.algorithm:
+        return item.shape.collective, role.algorithm_claim
     if role.algorithm == "chain":
         return "send_recv", role.kind_claim
     if role.algorithm == "all_to_all":

@@ -70,10 +70,12 @@ def study_job(
         Id of the job.
     """
     flows = measure(progress, candidate)
-    found = recognise(flows, split(flows, steady(flows)))
+    found = recognise(flows, split(flows, steady(flows), host_of))
     if not _is_job(flows, found):
         return None
-    candidate, flows, found, reducing = _place_iterations(progress, candidate, flows, found)
+    candidate, flows, found, reducing = _place_iterations(
+        progress, candidate, flows, found, host_of
+    )
     if not _is_job(flows, found):
         return None
     layout = _layout(progress, candidate, flows, found, host_of)
@@ -150,14 +152,23 @@ def _most_sampled(flows: Flows, rows: NDArray[np.integer], enough: float) -> NDA
 
 
 def _is_job(flows: Flows, found: list[Found]) -> bool:
-    """Whether shapes that only training (or a loop of collectives) draws carry most bytes."""
+    """Whether shapes that only training (or a loop of collectives) draws carry most bytes.
+
+    Two that send to each other may do anything: such pairs alone are a job only where NCCL's verbs
+    carry them.
+    """
     total = float(np.nansum(flows.bytes_per_turn))
     carried = sum(float(np.nansum(flows.bytes_per_turn[f.rows])) for f in found)
-    return bool(found) and total > 0 and carried >= EXPLAINED * total
+    telling = any(f.role.algorithm != "unknown" or flows.written[f.rows].all() for f in found)
+    return telling and total > 0 and carried >= EXPLAINED * total
 
 
 def _place_iterations(
-    progress: Progress, candidate: Candidate, flows: Flows, found: list[Found]
+    progress: Progress,
+    candidate: Candidate,
+    flows: Flows,
+    found: list[Found],
+    host_of: Mapping[int, str],
 ) -> tuple[Candidate, Flows, list[Found], tuple[Collective, Claim]]:
     """Iterations cut where the gradient burst ends, and all that is measured by them anew."""
     reducers = [f for f in found if f.role.kind == "dp"]
@@ -166,7 +177,7 @@ def _place_iterations(
         true = invented.true_ends(progress, candidate.connections, candidate.turns_ns)
         if true.all():
             return candidate, flows, found, unknown
-        return *_cut_anew(progress, candidate, candidate.turns_ns[true]), unknown
+        return *_cut_anew(progress, candidate, candidate.turns_ns[true], host_of), unknown
     placed = timeline.place(
         progress,
         [flows.connection[f.rows] for f in reducers],
@@ -175,16 +186,20 @@ def _place_iterations(
     )
     if placed is None:
         return candidate, flows, found, unknown
-    return *_cut_anew(progress, candidate, placed.ends_ns), (placed.collective, placed.claim)
+    cut = _cut_anew(progress, candidate, placed.ends_ns, host_of)
+    return *cut, (placed.collective, placed.claim)
 
 
 def _cut_anew(
-    progress: Progress, candidate: Candidate, turns_ns: NDArray[np.int64]
+    progress: Progress,
+    candidate: Candidate,
+    turns_ns: NDArray[np.int64],
+    host_of: Mapping[int, str],
 ) -> tuple[Candidate, Flows, list[Found]]:
     """All that is measured by turns, with others."""
     candidate = replace(candidate, turns_ns=turns_ns)
     flows = measure(progress, candidate)
-    return candidate, flows, recognise(flows, split(flows, steady(flows)))
+    return candidate, flows, recognise(flows, split(flows, steady(flows), host_of))
 
 
 def _layout(

@@ -7,14 +7,15 @@ wins.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from patterns import chains, exchanges, messages, recursive, rings, trees
+from patterns import chains, exchanges, leaps, messages, mixed, recursive, rings, trees
 from patterns.shape import Shape
 from reconstruct.edges import Flows
 
@@ -22,6 +23,10 @@ VOLUME_RATIOS: Final = (1.05, 1.2, 1.5, 2.0, 2.6)  # gaps in volume at which to 
 PRICE_OF_A_LAYER: Final = 0.01  # share of bytes that one more set must explain
 SMALLEST_SHARE: Final = 0.003  # of the heaviest flow: below it noise, tails, start-up
 RECURRING: Final = 0.4  # of the turns that its samples could fill
+
+
+Finder = Callable[["nx.DiGraph[int]"], Shape | None]
+REDUCING: Final = (trees.find, mixed.find, leaps.find, recursive.find, rings.find_both_ways)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,7 @@ def steady(flows: Flows) -> NDArray[np.intp]:
     return np.flatnonzero(told & enough & often)
 
 
-def split(flows: Flows, rows: NDArray[np.intp]) -> list[Part]:
+def split(flows: Flows, rows: NDArray[np.intp], host_of: Mapping[int, str]) -> list[Part]:
     """The parts of the best cut of some connections.
 
     Parameters
@@ -62,6 +67,8 @@ def split(flows: Flows, rows: NDArray[np.intp]) -> list[Part]:
     flows : Flows
     rows : intp[k]
         Which of them to explain, see `steady`.
+    host_of : mapping
+        Host of an endpoint id where the inventory knows it.
     """
     best: list[Part] = []
     best_score = -np.inf
@@ -74,7 +81,7 @@ def split(flows: Flows, rows: NDArray[np.intp]) -> list[Part]:
         parts = [
             part
             for layer in range(canonical.max(initial=-1) + 1)
-            for part in _parts(flows, rows[canonical == layer])
+            for part in _parts(flows, rows[canonical == layer], host_of)
         ]
         score = _explained(flows, parts) - PRICE_OF_A_LAYER * (canonical.max(initial=-1) + 1)
         if score > best_score:
@@ -121,8 +128,9 @@ def _by_message(flows: Flows, rows: NDArray[np.intp]) -> NDArray[np.int64]:
     return label
 
 
-def _parts(flows: Flows, rows: NDArray[np.intp]) -> list[Part]:
+def _parts(flows: Flows, rows: NDArray[np.intp], host_of: Mapping[int, str]) -> list[Part]:
     graph = edge_graph(flows, rows)
+    nx.set_node_attributes(graph, {v: host_of[v] for v in graph if v in host_of}, "host")
     message_class = messages.pooled_class(flows, rows)
     parts = []
     for nodes in nx.weakly_connected_components(graph):
@@ -149,12 +157,28 @@ def edge_graph(flows: Flows, rows: NDArray[np.intp]) -> nx.DiGraph[int]:
 
 
 def shape_of(graph: nx.DiGraph[int], message_class: int) -> Shape | None:
-    """The shape of a connected graph; where two fit, send/recv lengths prefer the exchange."""
-    order = (rings.find, chains.find, trees.find, exchanges.find, recursive.find)
+    """The shape of a connected graph; where two fit, lengths of messages say which is likelier.
+
+    Those of send/recv prefer an exchange. Where none was read, no ring of NCCL's is likelier than a
+    broadcast handed on.
+    """
     if messages.is_point_to_point(message_class):
-        order = (exchanges.find, chains.find, rings.find, trees.find, recursive.find)
-    for find in order:
+        exchange = exchanges.find(graph)
+        if exchange is not None:
+            return replace(exchange, ambiguous=None)
+        return _first(graph, (chains.find, rings.find, *REDUCING))
+    order: list[Finder] = [rings.find, chains.find, *REDUCING, exchanges.find]
+    if message_class == messages.UNKNOWN:
+        order.insert(0, chains.find_one_way)
+    return _first(graph, order)
+
+
+def _first(graph: nx.DiGraph[int], finders: Sequence[Finder]) -> Shape | None:
+    """What the first of some finders sees, beside it what others do if times may contradict it."""
+    for place, find in enumerate(finders):
         shape = find(graph)
+        if shape is not None and shape.in_turn:
+            return replace(shape, instead=_first(graph, finders[place + 1 :]))
         if shape is not None:
             return shape
     return None

@@ -13,7 +13,8 @@ import numpy as np
 
 from patterns.shape import Shape, ShapeChannel, mutual
 
-SMALLEST: Final = 8  # four draw a ring both ways
+SMALLEST: Final = 4
+LARGEST_FLAT: Final = 4  # up to here the edges are those of a ring both ways: volumes say nothing
 LARGEST: Final = 1024
 EQUAL: Final = 1.15  # ratio of bytes up to which links of one distance, or distances, are alike
 HALVING: Final = 2.0  # ratio of bytes from one distance to the next where vectors are halved
@@ -23,8 +24,9 @@ WITHIN: Final = 0.1  # of that ratio
 def find(graph: nx.DiGraph[int]) -> Shape | None:
     """The recursive exchange that a graph is.
 
-    Where all links carry as much, a neighbour exchange on a grid draws the same: whether partners
-    come one after the other is for phases to say.
+    A neighbour exchange on a grid draws the same where sides have two or four members, and with
+    borders of unequal length also the same volumes: partners come one after the other, neighbours
+    at once.
     """
     if not SMALLEST <= graph.number_of_nodes() <= LARGEST:
         return None
@@ -36,18 +38,19 @@ def find(graph: nx.DiGraph[int]) -> Shape | None:
         return None
     steps = np.sort([float(np.median(volume)) for volume in volumes])
     ratios = steps[1:] / steps[:-1]
-    if ratios.max() <= EQUAL:
-        variant, ambiguous = "recursive_doubling", "a neighbour exchange on a grid"
-    elif np.all(np.abs(ratios / HALVING - 1) <= WITHIN):
-        variant, ambiguous = "rabenseifner", None
-    else:
+    even = ratios.max() <= EQUAL
+    if not even and not np.all(np.abs(ratios / HALVING - 1) <= WITHIN):
         return None
+    doubtful = even or len(graph) <= LARGEST_FLAT
     return Shape(
         algorithm="recursive",
-        variant=variant,
+        variant="recursive_doubling" if even else "rabenseifner",
         members=tuple(sorted(graph.nodes)),
         channels=(ShapeChannel(None, None, tuple(sorted(graph.edges))),),
-        ambiguous=ambiguous,
+        ambiguous="a neighbour exchange on a grid" if doubtful else None,
+        in_turn=tuple(map(tuple, sets)),
+        # Halves may also be gathered or scattered only: times say which.
+        collective="all_reduce" if even else None,
     )
 
 

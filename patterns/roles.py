@@ -28,6 +28,7 @@ from reconstruct.edges import Flows
 PIPELINE_LAG: Final = 0.05  # of the turn; pipelines 0.07 to 0.17, collectives at most 0.04
 BURST: Final = 0.6  # a gradient burst fills less of the turn than this
 LAG_SIGMAS: Final = 3.0
+SERVES_ANY: Final = ("broadcast", "all_gather", "all_to_all", "unknown")  # of what a shape says
 SAMPLES_FOR_PHASE: Final = 10.0
 SAMPLES_FOR_SHAPE: Final = 3.0
 
@@ -57,12 +58,22 @@ def role_of(flows: Flows, part: Part, shape: Shape, samples: int, lag: Lag) -> R
     """
     if len(shape.members) == 2:
         return _pair(flows, part, samples, lag)
-    if shape.algorithm in ("ring", "tree", "recursive"):
-        return _reducing(flows, part, shape, samples)
+    if shape.collective in SERVES_ANY or shape.algorithm == "all_to_all":
+        return _serving(shape, samples)
     if shape.algorithm == "chain":
         return _pipeline(part, shape, samples, lag)
-    shown = claim(0.95, samples, 2.0, "every member sends to every other")
-    return Role("unknown", "all_to_all", claim(0.5, 0, 1.0, "an exchange may serve any"), shown)
+    return _reducing(flows, part, shape, samples)
+
+
+def _serving(shape: Shape, samples: int) -> Role:
+    drawn = f"edges draw one {shape.variant or shape.algorithm}"
+    if shape.algorithm == "all_to_all" and shape.variant is None:
+        drawn = "every member sends to every other"
+    if shape.ambiguous:
+        drawn += f"; {shape.ambiguous} looks the same"
+    shown = claim(AMBIGUOUS_CEILING if shape.ambiguous else 0.95, samples, 2.0, drawn)
+    may = claim(0.5, 0, 1.0, "it reduces nothing, and may serve any")
+    return Role("unknown", shape.algorithm, may, shown)
 
 
 def _reducing(flows: Flows, part: Part, shape: Shape, samples: int) -> Role:

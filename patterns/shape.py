@@ -7,11 +7,14 @@ is a networkx DiGraph over endpoint ids whose edges carry `bytes` (per iteration
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import networkx as nx
 
-from patterns.result import AlgorithmName
+from patterns.result import AlgorithmName, Collective
+
+Edge = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +23,7 @@ class ShapeChannel:
 
     order: tuple[int, ...] | None
     parent: dict[int, int] | None
-    edges: tuple[tuple[int, int], ...]
+    edges: tuple[Edge, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,16 @@ class Shape:
         What else would draw the same picture.
     orders : int
         Different orders (rings, parents of trees) that draw the same edges; 1 where it is known.
+    in_turn : tuple of tuples of edges
+        Sets of edges that are used one after the other, or it is another shape.
+    collective : str or None
+        What is run, where the shape alone says so.
+    roots : tuple of int
+        Members that may be the root of a single tree used both ways; times say which of them is.
+    parts : tuple of (float, Shape)
+        Share of the bytes and shape of each algorithm, where several use the same connections.
+    instead : Shape or None
+        What it is where it is not used in turn.
     """
 
     algorithm: AlgorithmName
@@ -49,6 +62,17 @@ class Shape:
     missing: int = 0
     ambiguous: str | None = None
     orders: int = 1
+    in_turn: tuple[tuple[Edge, ...], ...] = ()
+    collective: Collective | None = None
+    roots: tuple[int, ...] = ()
+    parts: tuple[tuple[float, Shape], ...] = ()
+    instead: Shape | None = None
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        """All edges of all its parts, sorted."""
+        shapes = [part for _, part in self.parts] or [self]
+        return tuple(sorted({edge for s in shapes for c in s.channels for edge in c.edges}))
 
 
 def mutual(graph: nx.DiGraph[int]) -> nx.Graph[int] | None:
@@ -58,6 +82,7 @@ def mutual(graph: nx.DiGraph[int]) -> nx.Graph[int] | None:
     return graph.to_undirected()
 
 
-def both_ways(edges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+def both_ways(edges: Iterable[Edge]) -> tuple[Edge, ...]:
     """Each edge and its reverse, sorted."""
-    return tuple(sorted({(u, v) for u, v in edges} | {(v, u) for u, v in edges}))
+    one_way = list(edges)
+    return tuple(sorted({*one_way, *((v, u) for u, v in one_way)}))

@@ -1,4 +1,4 @@
-"""Trees: NCCL's double binary tree, fitted as a whole, and single ones.
+"""Trees: NCCL's double binary tree, fitted as a whole; single ones are next door.
 
 The double tree over n nodes is one fixed graph per rule, so finding it is graph isomorphism; the
 isomorphism is the node order. Source: NCCL 2.30 src/graph/trees.cc; rule for the second tree as of
@@ -14,6 +14,7 @@ from typing import Final
 
 import networkx as nx
 
+from patterns import single_trees
 from patterns.shape import Shape, ShapeChannel, both_ways, mutual
 
 SMALLEST_DOUBLE: Final = 3
@@ -79,11 +80,13 @@ def orders_alike(n: int, *, shifted: bool) -> int:
 def find(graph: nx.DiGraph[int]) -> Shape | None:
     """The tree or double tree that a graph is."""
     undirected = mutual(graph)
-    if undirected is None or undirected.number_of_nodes() < SMALLEST_DOUBLE:
+    if undirected is None:
+        return single_trees.find_one_way(graph)
+    if undirected.number_of_nodes() < SMALLEST_DOUBLE:
         return None
     for u, v in undirected.edges:
         undirected.edges[u, v]["bytes"] = graph.edges[u, v]["bytes"] + graph.edges[v, u]["bytes"]
-    return find_double(undirected) or _find_single(undirected)
+    return find_double(undirected) or single_trees.find_both_ways(undirected)
 
 
 def find_double(undirected: nx.Graph[int]) -> Shape | None:
@@ -165,33 +168,4 @@ def _double_shape(order: tuple[int, ...], *, shifted: bool, newest: bool) -> Sha
         channels=tuple(channels),
         ambiguous="a ring both ways or an exchange of three" if n == SMALLEST_DOUBLE else None,
         orders=orders_alike(n, shifted=shifted),
-    )
-
-
-def _find_single(undirected: nx.Graph[int]) -> Shape | None:
-    """A tree that is no path (a path is a chain); its root cannot be told from shape alone."""
-    n = undirected.number_of_nodes()
-    if not nx.is_tree(undirected) or max(d for _, d in undirected.degree) < 3:
-        return None
-    # A star is a server and its clients, no tree that a collective draws.
-    if max(d for _, d in undirected.degree) == n - 1:
-        return None
-    variant = "binomial" if _is_binomial(undirected) else None
-    edges = both_ways(list(undirected.edges))
-    return Shape(
-        algorithm="tree",
-        variant=variant,
-        members=tuple(sorted(undirected.nodes)),
-        channels=(ShapeChannel(None, None, edges),),
-    )
-
-
-def _is_binomial(undirected: nx.Graph[int]) -> bool:
-    n = undirected.number_of_nodes()
-    if n & (n - 1):
-        return False
-    model: nx.Graph[int] = nx.Graph()
-    model.add_edges_from((r, r & (r - 1)) for r in range(1, n))
-    return bool(nx.faster_could_be_isomorphic(model, undirected)) and bool(
-        nx.is_isomorphic(model, undirected)
     )

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collector.schema import I32, I64
-from reconstruct.bins import Progress
+from reconstruct.bins import Progress, ProgressBins
 from reconstruct.jobs import Candidate
+from reconstruct.traffic import written
 from reconstruct.volumes import contradicts
 
 PHASES: Final = 50
@@ -24,6 +25,25 @@ LOOSE: Final = 0.35  # and where there are few such, how well at least
 ENOUGH_SHARP: Final = 100
 STRAIGHT_SAMPLES: Final = 20
 STRAIGHT_ERROR: Final = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Sightings:
+    """Moments at which connections were seen sending, as well as bins tell them: one row each.
+
+    Parameters
+    ----------
+    flow : int64[m]
+        Row in `Flows`.
+    time_ns : int64[m]
+        Of a bin's first sample, and of its last one where that is another.
+    slack_ns : int64[m]
+        How much earlier that may have been.
+    """
+
+    flow: I64
+    time_ns: I64
+    slack_ns: I64
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +69,10 @@ class Flows:
         Canonical message lengths read, see `bins.CLASS_NAMES`.
     mean_message_bytes : float64[f]
         By acknowledgements, nan where unknown.
+    written : bool[f]
+        Whether RDMA writes carry it, as NCCL's connections.
+    sightings : Sightings
+        When each was seen sending, inside the turns.
     """
 
     connection: I32
@@ -61,6 +85,8 @@ class Flows:
     phases: NDArray[np.float64]
     classes: I64
     mean_message_bytes: NDArray[np.float64]
+    written: NDArray[np.bool_]
+    sightings: Sightings
 
     def __len__(self) -> int:
         return len(self.connection)
@@ -109,6 +135,18 @@ def measure(progress: Progress, job: Candidate) -> Flows:
         phases=phases,
         classes=connections.message_classes[at],
         mean_message_bytes=connections.mean_message_bytes[at],
+        written=written(connections)[at],
+        sightings=_sightings(progress.bins, rows, owner),
+    )
+
+
+def _sightings(bins: ProgressBins, rows: NDArray[np.intp], owner: NDArray[np.int64]) -> Sightings:
+    """First and last sample of each of some rows, which belong to the given flows."""
+    several = bins.samples[rows] > 1
+    return Sightings(
+        flow=np.concatenate([owner, owner[several]]),
+        time_ns=np.concatenate([bins.first_ns[rows], bins.last_ns[rows][several]]),
+        slack_ns=np.concatenate([bins.slack_ns[rows], bins.slack_ns[rows][several]]),
     )
 
 

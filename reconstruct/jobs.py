@@ -16,21 +16,20 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from collector.schema import Transport
 from reconstruct.activity import activity, timed
 from reconstruct.bins import BIN_NS, Progress
 from reconstruct.iterations import follow_cycle
 from reconstruct.joining import join
 from reconstruct.merging import group_rows
 from reconstruct.period import CYCLES, Period, find_period
-from reconstruct.traffic import Traffic
+from reconstruct.traffic import Traffic, written
 
 MOST_BINS: Final = 1 << 18  # of a signal; a longer window gets wider bins
 MOST_COMPONENTS: Final = 4096  # with most samples; likeness is a matter of pairs
 RECURRING: Final = 0.4  # of the slots that as many samples would fill if spread evenly
 SLOTS: Final = 8
 FEWEST_OF_A_CYCLE: Final = 2 * CYCLES  # samples in which a cycle can show
-FEWEST_SAMPLES: Final = 5  # of a TCP edge; an RDMA write is no accident, one is enough
+FEWEST_SAMPLES: Final = 5  # of a connection; an RDMA write is no accident, one is enough
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,15 +154,15 @@ def _usable(progress: Progress, traffic: NDArray[np.uint8]) -> NDArray[np.bool_]
     """Connections that may join endpoints into a job; bool[c]."""
     connections, bins = progress.connections, progress.bins
     count = len(connections)
-    roce = connections.transport == Transport.ROCEV2
     samples = np.bincount(bins.connection, bins.samples, count)
-    usable = (traffic == Traffic.CANDIDATE) & (roce | (samples >= FEWEST_SAMPLES))
+    by_write = written(connections)
+    usable = (traffic == Traffic.CANDIDATE) & (by_write | (samples >= FEWEST_SAMPLES))
     usable &= _recurs(progress)
-    # A library that writes by RDMA sends no gradients by TCP: what its hosts send by TCP is else.
-    on_roce = np.zeros(len(progress.endpoints), np.bool_)
-    on_roce[connections.src[usable & roce]] = True
-    on_roce[connections.dst[usable & roce]] = True
-    return np.asarray(usable & (roce | ~(on_roce[connections.src] | on_roce[connections.dst])))
+    # A library that writes by RDMA sends no gradients otherwise: what else its hosts send is none.
+    writes = np.zeros(len(progress.endpoints), np.bool_)
+    writes[connections.src[usable & by_write]] = True
+    writes[connections.dst[usable & by_write]] = True
+    return np.asarray(usable & (by_write | ~(writes[connections.src] | writes[connections.dst])))
 
 
 def _recurs(progress: Progress) -> NDArray[np.bool_]:

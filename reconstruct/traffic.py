@@ -1,7 +1,7 @@
 """What kind of traffic a connection carries, before anything is known of jobs.
 
-Only what the headers say is used here: addresses, ports, verbs and sizes. Whether the rest trains
-something, its shape and rhythm decide later.
+Only what the headers say is used here: addresses, ports, verbs and sizes, and who gives and takes
+by which verb. Whether the rest trains something, its shape and rhythm decide later.
 """
 
 from __future__ import annotations
@@ -57,8 +57,32 @@ def classify(progress: Progress, storage: Sequence[IPv4Network | IPv6Network]) -
     out[tcp & _port_in(connections, STORAGE_PORTS)] = Traffic.STORAGE
     # NCCL writes and never reads or sends; storage over RDMA does (read, send) on its queue pairs.
     out[(connections.verbs & (Verb.SEND | Verb.READ)) != 0] = Traffic.STORAGE
+    out[_among_peers(connections, len(progress.endpoints))] = Traffic.CANDIDATE
     server = _inside(progress.endpoints, storage)
     out[server[connections.src] | server[connections.dst]] = Traffic.STORAGE
+    return out
+
+
+def written(connections: Connections) -> NDArray[np.bool_]:
+    """Whether RDMA writes carry a connection and nothing else does, as NCCL's; bool[c]."""
+    roce = connections.transport == Transport.ROCEV2
+    return np.asarray(roce & ((connections.verbs & (Verb.SEND | Verb.READ)) == 0))
+
+
+def _among_peers(connections: Connections, endpoints: int) -> NDArray[np.bool_]:
+    """Data that is sent (or read) between endpoints that both give and take data by that verb.
+
+    Members of a collective do; of a storage client and its server each gives by one verb and takes
+    by another, or is on one side only.
+    """
+    out = np.zeros(len(connections), np.bool_)
+    for verb in (Verb.SEND, Verb.READ):
+        alone = (connections.verbs == verb) & (connections.mean_payload >= CONTROL_PAYLOAD)
+        gives, takes = np.zeros((2, endpoints), np.bool_)
+        gives[connections.src[alone]] = True
+        takes[connections.dst[alone]] = True
+        peer = gives & takes
+        out |= alone & peer[connections.src] & peer[connections.dst]
     return out
 
 

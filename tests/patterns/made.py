@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconstruct.bins import CLASS_NAMES
-from reconstruct.edges import PHASES, Flows
+from reconstruct.edges import PHASES, Flows, Sightings
 
 MIB = float(1 << 20)
+TURN_NS, TURNS = 100_000_000, 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class Wire:
     active: tuple[float, float] = (0.6, 0.8)
     lengths: dict[str, int] = field(default_factory=dict)
     mean_message_bytes: float = float("nan")
+    written: bool = True
 
 
 def flows_of(wires: Sequence[Wire]) -> Flows:
@@ -48,7 +50,19 @@ def flows_of(wires: Sequence[Wire]) -> Flows:
             [[w.lengths.get(name, 0) for name in CLASS_NAMES] for w in wires], np.int64
         ).reshape(count, len(CLASS_NAMES)),
         mean_message_bytes=np.array([w.mean_message_bytes for w in wires]),
+        written=np.array([w.written for w in wires], np.bool_),
+        sightings=sightings_of(wires),
     )
+
+
+def sightings_of(wires: Sequence[Wire]) -> Sightings:
+    """Every sample of each wire, in turns of `TURN_NS`, at a time drawn from its active phases."""
+    rng = np.random.default_rng(7)
+    flow = np.repeat(np.arange(len(wires)), [w.samples for w in wires])
+    low, high = np.array([w.active for w in wires]).reshape(-1, 2)[flow].T
+    phase = low + (high - low) * rng.random(len(flow))
+    time = ((rng.integers(0, TURNS, len(flow)) + phase) * TURN_NS).astype(np.int64)
+    return Sightings(flow.astype(np.int64), time, np.zeros(len(flow), np.int64))
 
 
 def _profile(wire: Wire) -> NDArray[np.float64]:

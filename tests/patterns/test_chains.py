@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import networkx as nx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,3 +71,37 @@ def test_what_is_no_chain(edges: list[Edge]) -> None:
 
 def test_a_path_beside_a_cycle_is_no_chain() -> None:
     assert chains.find(graph_of(both([*path(range(3)), *cycle(range(3, 6))]))) is None
+
+
+def handed_on(samples: int = 50, heavier: float = 1.0) -> nx.DiGraph[int]:
+    graph = graph_of(path([4, 2, 7, 0, 3, 9]))
+    for edge in graph.edges:
+        graph.edges[edge]["samples"] = samples
+    graph.edges[7, 0]["bytes"] = heavier
+    return graph
+
+
+def test_a_broadcast_that_is_handed_on_is_a_chain_one_way() -> None:
+    shape = chains.find_one_way(handed_on())
+    assert shape is not None
+    assert (shape.algorithm, shape.variant, shape.collective) == ("chain", "pipeline", "broadcast")
+    assert shape.members == (4, 2, 7, 0, 3, 9)
+    assert shape.ambiguous
+    assert edges_of(shape) == set(path([4, 2, 7, 0, 3, 9]))
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        handed_on(samples=10),
+        handed_on(heavier=1.5),
+        graph_of(path(range(4))),
+        graph_of([(0, 1), (1, 2), (2, 3), (2, 4)]),
+        graph_of([(0, 1), (1, 2), (3, 2), (3, 4)]),
+        graph_of([*path(range(5)), (4, 0)]),
+        graph_of(both(path(range(6)))),
+    ],
+    ids=["an edge may be missed", "uneven", "short", "fork", "two ends", "ring", "both ways"],
+)
+def test_what_is_no_broadcast_handed_on(graph: nx.DiGraph[int]) -> None:
+    assert chains.find_one_way(graph) is None

@@ -50,3 +50,40 @@ def test_what_is_no_exchange(edges: set[Edge]) -> None:
 
 def test_a_loop_does_not_stand_in_for_a_missing_link() -> None:
     assert exchanges.find(graph_of(FIVE - {(0, 1), (1, 0)} | {(2, 2)})) is None
+
+
+def between(hosts: list[list[int]]) -> set[Edge]:
+    """Every NIC to every NIC of another host."""
+    return {
+        (u, v) for one in hosts for other in hosts if one is not other for u in one for v in other
+    }
+
+
+HOSTS = [[0, 7], [3, 4], [1, 9], [5, 2]]
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_members_of_one_host_need_no_wire(count: int) -> None:
+    graph = graph_of(between(HOSTS[:count]))
+    for name, nics in enumerate(HOSTS[:count]):
+        for nic in nics:
+            graph.nodes[nic]["host"] = f"host-{name}"
+    shape = exchanges.find(graph)
+    assert shape is not None
+    assert (shape.algorithm, shape.collective) == ("all_to_all", "all_to_all")
+    assert edges_of(shape) == between(HOSTS[:count])
+    for nic in HOSTS[0]:
+        graph.nodes[nic]["host"] = f"host-of-{nic}"
+    assert exchanges.find(graph) is None
+
+
+def test_without_hosts_two_sides_may_be_servers_and_clients() -> None:
+    assert exchanges.find(graph_of(between(HOSTS[:2]))) is None
+    assert exchanges.find(graph_of(between(HOSTS[:3]))) is not None
+    assert exchanges.find(graph_of(between([*HOSTS[:3], [6]]))) is None
+
+
+def test_five_that_send_as_much_to_everyone_may_be_another_algorithm() -> None:
+    shape = exchanges.find(graph_of(FIVE))
+    assert shape is not None
+    assert shape.ambiguous

@@ -29,7 +29,7 @@ Drawn = set[tuple[str, frozenset[tuple[int, int]]]]
 
 def parts_of(wires: list[Wire]) -> list[Part]:
     flows = flows_of(wires)
-    return split(flows, rows(flows))
+    return split(flows, rows(flows), {})
 
 
 def shapes_of(wires: list[Wire]) -> Drawn:

@@ -20,7 +20,7 @@ def cube(members: list[int]) -> set[Edge]:
     return set().union(*by_distance(members))
 
 
-@given(st.integers(3, 6), st.randoms(use_true_random=False))
+@given(st.integers(2, 6), st.randoms(use_true_random=False))
 def test_equal_volumes_are_recursive_doubling(bits: int, draw: object) -> None:
     members = _shuffled(1 << bits, draw)
     shape = recursive.find(graph_of(cube(members)))
@@ -28,6 +28,7 @@ def test_equal_volumes_are_recursive_doubling(bits: int, draw: object) -> None:
     assert (shape.algorithm, shape.variant) == ("recursive", "recursive_doubling")
     assert shape.ambiguous == "a neighbour exchange on a grid"
     assert edges_of(shape) == cube(members)
+    assert set(map(frozenset, shape.in_turn)) == set(map(frozenset, by_distance(members)))
 
 
 @given(st.integers(3, 6), st.randoms(use_true_random=False))
@@ -67,7 +68,6 @@ EIGHT = list(range(8))
         cube(EIGHT) | {(0, 7), (7, 0)},
         cube(EIGHT) | {(2, 2)},
         cube(EIGHT) - both([(0, 1), (2, 3)]) | both([(0, 3), (1, 2)]),
-        cube([0, 1, 2, 3]),
         both(cycle(EIGHT)),
         grid(3, 3),
         {(u, v) for u in EIGHT for v in EIGHT if u != v},
@@ -75,7 +75,7 @@ EIGHT = list(range(8))
     ],
     ids=[
         *("one way missing", "link missing", "link too many", "self loop", "links crossed"),
-        *("four", "ring both ways", "torus", "everyone", "two"),
+        *("ring both ways", "torus", "everyone", "two"),
     ],
 )
 def test_what_is_no_recursive_exchange(edges: set[Edge]) -> None:

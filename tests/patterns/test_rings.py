@@ -101,3 +101,40 @@ def test_rings_are_exactly_the_connected_permutations(to: list[int], more: set[E
         and nx.is_strongly_connected(graph)
     )
     assert (rings.find(graph) is not None) == by_definition
+
+
+@given(MEMBERS, st.floats(0.3, 3.0))
+def test_rings_against_each_other_are_told_as_two(members: list[int], ratio: float) -> None:
+    weight = dict.fromkeys(cycle(members), 1.0) | dict.fromkeys(cycle(members[::-1]), ratio)
+    shape = rings.find_both_ways(graph_of(weight, weight))
+    assert shape is not None
+    assert shape.ambiguous
+    wanted = {frozenset(cycle(members)), frozenset(cycle(members[::-1]))}
+    assert {frozenset(channel.edges) for channel in shape.channels} == wanted
+    assert set(map(frozenset, shape.in_turn)) == wanted
+    for channel in shape.channels:
+        assert channel.order is not None
+        assert set(cycle(channel.order)) == set(channel.edges)
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        set(cycle(range(8))),
+        both(cycle(range(8))) - {(0, 1)},
+        both(path(range(8))),
+        both([*cycle(range(4)), *cycle(range(4, 8))]),
+        both(cycle(range(8))) | {(3, 3)},
+        both([(0, 1)]),
+        grid(3, 4),
+    ],
+    ids=["one way", "one edge missing", "path", "two", "self loop", "pair", "grid"],
+)
+def test_what_is_no_pair_of_rings(edges: set[Edge]) -> None:
+    assert rings.find_both_ways(graph_of(edges)) is None
+
+
+def test_edges_of_one_ring_carry_as_much() -> None:
+    weight = dict.fromkeys(both(cycle(range(6))), 1.0)
+    weight[0, 1] = 1.4
+    assert rings.find_both_ways(graph_of(weight, weight)) is None

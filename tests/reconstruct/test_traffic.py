@@ -62,3 +62,23 @@ def test_storage_is_found_by_ipv6_and_inside_a_tenant_network() -> None:
         ("10.9.0.0/16", [Traffic.CANDIDATE, Traffic.STORAGE]),
     ]:
         assert classify(progress, [ip_network(network)]).tolist() == wanted
+
+
+SENT, READ = {"verbs": Verb.SEND}, {"verbs": Verb.READ}
+
+
+@pytest.mark.parametrize("verb", [SENT, READ], ids=["sent", "read"])
+def test_what_peers_give_and_take_by_one_verb_may_belong_to_a_job(verb: dict[str, int]) -> None:
+    ring = [Stream(u, (u + 1) % 4, [0], [0], verb) for u in range(4)]
+    assert set(classify(progress_of(*ring), [])) == {Traffic.CANDIDATE}
+    small = [Stream(u, (u + 1) % 4, [0], [0], verb | {"mean_payload": 64}) for u in range(4)]
+    assert set(classify(progress_of(*small), [])) == {Traffic.STORAGE}
+
+
+def test_clients_that_send_and_servers_that_are_read_are_storage() -> None:
+    """Beside a job whose members send to each other."""
+    ring = [Stream(u, (u + 1) % 4, [0], [0], SENT) for u in range(4)]
+    stored = [Stream(u, 4 + u % 2, [0], [0], SENT) for u in range(4)]
+    loaded = [Stream(4 + u % 2, u, [0], [0], READ) for u in range(4)]
+    said = classify(progress_of(*ring, *stored, *loaded), []).tolist()
+    assert said == [Traffic.CANDIDATE] * 4 + [Traffic.STORAGE] * 8

@@ -1,0 +1,84 @@
+"""Alternation: whether sets of connections are used in turn or at once.
+
+Steps of one collective follow each other; neighbours of a simulation are served together. Two
+sets that are busy at once are seen in the same short slots of time as often as each of them alone
+would have it; sets that take turns are never seen in one slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from patterns import phases
+from reconstruct.edges import Flows
+
+SLOTS_NS: Final = (2_000_000, 5_000_000, 10_000_000)  # the shortest with enough pairs decides
+ENOUGH_PAIRS: Final = 100  # of sightings of one set in one slot: a likeness is known to 0.1
+IN_TURN: Final = 0.25  # likeness up to which sets take turns: steps of a slot's length touch
+AT_ONCE: Final = 0.5  # and from which on they do not; ranks that come late stay above 1/3
+FOLDED: Final = 0.6  # samples in common, folded by phase: steps up to 0.41, a grid's 0.9
+
+
+def alternate(flows: Flows, sets: Sequence[NDArray[np.intp]]) -> bool | None:
+    """Whether sets of connections take turns.
+
+    Parameters
+    ----------
+    flows : Flows
+    sets : sequence of intp[k]
+        Rows of each set.
+
+    Returns
+    -------
+    bool or None
+        False where any two of them are used at once; None where there is no telling.
+    """
+    told = [_two(flows, one, other) for one, other in combinations(sets, 2)]
+    if any(taking is False for taking in told):
+        return False
+    return True if told and all(told) else None
+
+
+def _two(flows: Flows, one: NDArray[np.intp], other: NDArray[np.intp]) -> bool | None:
+    alike = likeness(flows, one, other)
+    if alike is None:
+        # Times are not good enough: what is left is when in a turn each is used.
+        common = phases.overlap(flows, one, other)
+        return None if common is None else common <= FOLDED
+    if alike <= IN_TURN:
+        return True
+    return False if alike >= AT_ONCE else None
+
+
+def likeness(flows: Flows, one: NDArray[np.intp], other: NDArray[np.intp]) -> float | None:
+    """How alike two sets' activity is in time, sender by sender: 0 in turn, 1 at once.
+
+    The cosine of both sets' rates over slots and senders. Sums of squares count pairs of
+    sightings, none with itself, so that few samples make no set unlike another.
+
+    Returns
+    -------
+    float or None
+        None where no width of slots has enough pairs of sightings.
+    """
+    seen = flows.sightings
+    side = np.zeros(len(flows), np.int8)
+    side[one], side[other] = 1, 2
+    mine = side[seen.flow]
+    for width in SLOTS_NS:
+        used = (mine > 0) & (seen.slack_ns <= width)
+        slot = seen.time_ns[used] // width
+        place = (slot - slot.min(initial=0)) * (int(flows.src.max(initial=0)) + 1)
+        place += flows.src[seen.flow[used]]
+        _, cell = np.unique(place, return_inverse=True)
+        first = np.bincount(cell, mine[used] == 1).astype(np.float64)
+        second = np.bincount(cell, mine[used] == 2).astype(np.float64)
+        pairs = float(np.sum(first * (first - 1))), float(np.sum(second * (second - 1)))
+        if min(pairs) >= ENOUGH_PAIRS:
+            return float(np.sum(first * second) / np.sqrt(pairs[0] * pairs[1]))
+    return None

@@ -1,0 +1,127 @@
+"""Leaps: each member sends one, two, four, ... places on around a circle.
+
+Bruck's algorithm does so in one direction (Bruck et al. 1997; Thakur, Rabenseifner and Gropp 2005,
+sections 4.1 and 4.3). PAT reduces and scatters in one direction and gathers in the other (NVIDIA
+NCCL 2.23). How much each leap carries tells them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, TypeVar
+
+import networkx as nx
+
+from patterns.result import AlgorithmName, Collective
+from patterns.shape import Edge, Shape, ShapeChannel
+
+SMALLEST: Final = 4  # three members have one leap each way: a ring both ways, or an exchange
+LARGEST: Final = 1024
+EQUAL: Final = 1.25  # ratio of bytes up to which an edge carries what its leap should
+
+Leaps = Mapping[int, float]
+K = TypeVar("K")
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What one algorithm sends: share of all that a member sends, by places on."""
+
+    algorithm: AlgorithmName
+    variant: str
+    collective: Collective
+    leaps: Leaps
+
+
+def find(graph: nx.DiGraph[int]) -> Shape | None:
+    """The algorithm of leaps that a graph is.
+
+    Where everyone sends as much to everyone, as PAT does over five members, it is none.
+    """
+    n = graph.number_of_nodes()
+    if not SMALLEST <= n <= LARGEST or any(u == v for u, v in graph.edges):
+        return None
+    for kind in _kinds(n):
+        order = _around(graph, kind.leaps)
+        if order is not None:
+            return _shape(order, kind)
+    return None
+
+
+@lru_cache(maxsize=256)
+def _kinds(n: int) -> tuple[_Kind, ...]:
+    """All algorithms over n members that an exchange does not draw as well."""
+    steps = [1 << k for k in range((n - 1).bit_length())]
+    # In step k of an exchange go all blocks whose distance has bit k.
+    passed = {d: sum(bool(block & d) for block in range(n)) for d in steps}
+    gathered = {d: min(d, n - d) for d in steps}
+    both_ways: dict[int, int] = {}
+    for d, blocks in gathered.items():
+        for places in (d, n - d):
+            both_ways[places] = both_ways.get(places, 0) + blocks
+    kinds = (
+        _Kind("recursive", "pat", "reduce_scatter+all_gather", _shares(both_ways)),
+        _Kind("all_to_all", "bruck", "all_to_all", _shares(passed)),
+        _Kind("recursive", "bruck", "all_gather", _shares(gathered)),
+    )
+    return tuple(k for k in kinds if len(k.leaps) < n - 1 or len(set(k.leaps.values())) > 1)
+
+
+def _shares(amount: Mapping[K, float]) -> dict[K, float]:
+    whole = sum(amount.values())
+    return {key: one / whole for key, one in amount.items()}
+
+
+def _around(graph: nx.DiGraph[int], leaps: Leaps) -> tuple[int, ...] | None:
+    """Members in an order in which each edge leaps by its share, None where there is none.
+
+    Every member is like every other, so any of them may be the first one.
+    """
+    n = graph.number_of_nodes()
+    if any(d != len(leaps) for _, d in graph.out_degree):
+        return None
+    if any(d != len(leaps) for _, d in graph.in_degree):
+        return None
+    seen = _shares({(u, v): data["bytes"] for u, v, data in graph.edges(data=True)})
+    order = [min(graph.nodes)]
+    choices = [iter(sorted(graph.successors(order[0])))]
+    while choices and len(order) < n:
+        for v in choices[-1]:
+            if v not in order and _fits(seen, leaps, order, v, n):
+                order.append(v)
+                choices.append(iter(sorted(graph.successors(v))))
+                break
+        else:
+            choices.pop()
+            order.pop()
+    return tuple(order) if order else None
+
+
+def _fits(seen: Mapping[Edge, float], leaps: Leaps, order: list[int], v: int, n: int) -> bool:
+    """Whether a member may follow those in order: all leaps between it and them are right."""
+    place = len(order)
+    for places, share in leaps.items():
+        ends = []
+        if place >= places:
+            ends.append((order[place - places], v))
+        if n <= place + places < n + place:
+            ends.append((v, order[place + places - n]))
+        for edge in ends:
+            said = seen.get(edge, 0.0) * n
+            if max(said, share) > EQUAL * min(said, share):
+                return False
+    return True
+
+
+def _shape(order: tuple[int, ...], kind: _Kind) -> Shape:
+    n = len(order)
+    edges = {(order[i], order[(i + d) % n]) for i in range(n) for d in kind.leaps}
+    return Shape(
+        algorithm=kind.algorithm,
+        variant=kind.variant,
+        members=order,
+        channels=(ShapeChannel(None, None, tuple(sorted(edges))),),
+        collective=kind.collective,
+    )
