@@ -36,7 +36,7 @@ FULL_PAYLOAD: Final = 4096  # of a packet, where a record counts bytes alone or 
 # Packets of one message follow one another: they are evidence once, not packet by packet.
 MESSAGE_PKTS: Final = 256
 MOST_ROWS: Final = 1000  # of a record, however long
-QUICK_SHARE: Final = 0.01  # of a stream's records may follow more quickly than its cache allows
+QUICK_SHARE: Final = 0.05  # of an exporter's bytes: flows that share their ports seem quick too
 ADJACENT_NS: Final = 1_000_000  # records this near are one, cut by the exporter
 ADJACENT_GAPS: Final = 4.0  # or as near as a few of the gaps between their own packets
 
@@ -241,7 +241,7 @@ def _cut(records: RecordBatch, stream: I32, counts: _Counts, start_ns: int, end_
         follows[1:] = (stream[1:] == stream[:-1]) & (records.start_ns[1:] <= reached[:-1])
     followed = np.append(follows[1:], False)
     samples = np.maximum(np.ceil(seen * share), 1).astype(np.int64)
-    hides = _hides(records, stream)
+    hides = _hides(records, stream, counts.payload)
     return _Parts(
         stream=stream,
         start_ns=low,
@@ -256,16 +256,15 @@ def _cut(records: RecordBatch, stream: I32, counts: _Counts, start_ns: int, end_
     )
 
 
-def _hides(records: RecordBatch, stream: I32) -> NDArray[np.bool_]:
-    """Records of exporters that write none sooner than `PROMPT_NS` after the one before."""
-    same = np.flatnonzero(stream[1:] == stream[:-1])
-    apart = records.start_ns[same + 1] - records.start_ns[same]
-    out = np.ones(len(stream), np.bool_)
-    for exporter in np.unique(records.exporter):
-        of_exporter = apart[records.exporter[same] == exporter]
-        if len(of_exporter) and np.quantile(of_exporter, QUICK_SHARE) <= PROMPT_NS:
-            out[records.exporter == exporter] = False
-    return out
+def _hides(records: RecordBatch, stream: I32, payload: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Records of exporters that write hardly any within `PROMPT_NS` of the one before."""
+    near = np.zeros(len(stream), np.bool_)
+    near[1:] = (stream[1:] == stream[:-1]) & (np.diff(records.start_ns) <= PROMPT_NS)
+    quick = near | np.append(near[1:], False)
+    exporters = int(records.exporter.max(initial=-1)) + 1
+    whole = np.bincount(records.exporter, payload, exporters)
+    share = np.bincount(records.exporter, payload * quick, exporters) / np.maximum(whole, 1)
+    return np.asarray(share[records.exporter] < QUICK_SHARE)
 
 
 def _bins(parts: _Parts, unit: I64) -> ProgressBins:
