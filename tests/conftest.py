@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from bench.captures import Capture
 
 find_place()  # before anything compiled is imported
+# Run in the background of a shell, tests would inherit that interrupts are ignored, and hang.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 # The first call of a kernel compiles it, and the machine may be busy: no test is held to a clock.
