@@ -11,10 +11,12 @@ from collector.inventory import Inventory
 from collector.schema import Telemetry
 from patterns.job import study_job
 from patterns.result import Analysis, JobResult, Unassigned
+from patterns.untimed import study_untimed
 from reconstruct.bins import Progress
 from reconstruct.jobs import discover
 from reconstruct.progress import follow
 from reconstruct.traffic import Traffic, classify
+from reconstruct.untimed import find_untimed, hides_turns
 from reconstruct.volumes import Volumes, window_volumes
 
 
@@ -28,15 +30,35 @@ def analyse_window(telemetry: Telemetry, inventory: Inventory) -> Analysis:
     inventory : Inventory
         May be empty; then each endpoint counts as a host of its own.
     """
-    progress = follow(telemetry)
+    return analyse_progress(follow(telemetry), inventory)
+
+
+def analyse_progress(progress: Progress, inventory: Inventory) -> Analysis:
+    """Jobs, groups, iterations and findings of one window's progress.
+
+    Parameters
+    ----------
+    progress : Progress
+        Of sampled packets, of flow records (`reconstruct.records`), or of both.
+    inventory : Inventory
+        As for `analyse_window`.
+    """
     host_of = known_hosts(progress, inventory)
     traffic = classify(progress, inventory.storage)
     volumes = window_volumes(progress)
     jobs: list[JobResult] = []
-    for candidate in discover(progress, traffic, host_of):
+    candidates = discover(progress, traffic, host_of)
+    hidden = [hides_turns(progress, candidate) for candidate in candidates]
+    timed = [c for c, hides in zip(candidates, hidden, strict=True) if not hides]
+    untold = [c for c, hides in zip(candidates, hidden, strict=True) if hides]
+    for candidate in timed:
         study = study_job(progress, volumes, candidate, host_of, f"job-{len(jobs)}")
         if study is not None:
             jobs.append(study.result)
+    for untimed in find_untimed(progress, traffic, volumes, host_of, timed, untold):
+        result = study_untimed(progress, volumes, untimed, host_of, f"job-{len(jobs)}")
+        if result is not None:
+            jobs.append(result)
     return Analysis(
         window_start_ns=progress.window_start_ns,
         window_end_ns=progress.window_end_ns,

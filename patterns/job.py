@@ -71,14 +71,14 @@ def study_job(
     """
     flows = measure(progress, candidate)
     found = recognise(flows, split(flows, steady(flows), host_of))
-    if not _is_job(flows, found):
+    if not is_job(flows, found):
         return None
     candidate, flows, found, reducing = _place_iterations(
         progress, candidate, flows, found, host_of
     )
-    if not _is_job(flows, found):
+    if not is_job(flows, found):
         return None
-    layout = _layout(progress, candidate, flows, found, host_of)
+    layout = layout_of(progress, candidate, flows, found, host_of)
     found = doubt_short(found, host_sets(found, layout))
     groups = build(flows, found, lambda v: progress.endpoints.names[v], reducing)
     volume = float(np.nansum(flows.bytes_per_turn))
@@ -109,8 +109,8 @@ def study_job(
         # Sizes of a part would not be the job's.
         parallelism=replace(sizes, confidence=min(sizes.confidence, together.confidence)),
         groups=groups,
-        ranks=_ranks(endpoints, hosts, groups),
-        edges=_edges(progress, volumes, candidate),
+        ranks=ranks_of(endpoints, hosts, groups),
+        edges=edges_between(progress, volumes, candidate),
         period_s=period,
         period_ci_s=interval,
         iterations=iterations,
@@ -151,7 +151,7 @@ def _most_sampled(flows: Flows, rows: NDArray[np.integer], enough: float) -> NDA
     return np.asarray(rows[(before < enough) | (np.arange(len(rows)) < FEWEST_MARKS)])
 
 
-def _is_job(flows: Flows, found: list[Found]) -> bool:
+def is_job(flows: Flows, found: list[Found]) -> bool:
     """Whether shapes that only training (or a loop of collectives) draws carry most bytes.
 
     Two that send to each other may do anything: such pairs alone are a job only where NCCL's verbs
@@ -202,7 +202,7 @@ def _cut_anew(
     return candidate, flows, recognise(flows, split(flows, steady(flows), host_of))
 
 
-def _layout(
+def layout_of(
     progress: Progress,
     candidate: Candidate,
     flows: Flows,
@@ -248,7 +248,7 @@ def _endpoints_claim(
     return claim(ceiling, samples, 100.0, basis)
 
 
-def _ranks(
+def ranks_of(
     endpoints: tuple[str, ...], hosts: list[str], groups: tuple[Group, ...]
 ) -> tuple[Rank, ...]:
     """Coordinates of each endpoint: its place in the groups that it belongs to."""
@@ -263,7 +263,9 @@ def _ranks(
     )
 
 
-def _edges(progress: Progress, volumes: Volumes, candidate: Candidate) -> tuple[EdgeVolume, ...]:
+def edges_between(
+    progress: Progress, volumes: Volumes, candidate: Candidate
+) -> tuple[EdgeVolume, ...]:
     """Volumes over the window of the edges between a job's endpoints."""
     members = np.isin(np.arange(len(progress.endpoints)), candidate.endpoints)
     connections = progress.connections

@@ -1,0 +1,150 @@
+"""One job whose rhythm flow records hide: groups by shape and volume, and nothing about steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from patterns.claim import claim
+from patterns.groups import Found, build, doubt_short, recognise
+from patterns.job import edges_between, is_job, layout_of, ranks_of
+from patterns.layers import split, steady
+from patterns.parallelism import host_sets, parallelism
+from patterns.result import Claim, JobResult
+from reconstruct.bins import Progress
+from reconstruct.edges import Flows, measure
+from reconstruct.jobs import Candidate
+from reconstruct.period import Period
+from reconstruct.untimed import CLEAR_TURNS, Untimed
+from reconstruct.volumes import Volumes
+
+ALONE: Final = 0.85  # confidence that endpoints that all talk to each other are a job
+BY_HOSTS: Final = 0.8  # and where the same hosts and as many bytes are all that joins them
+TELLING: Final = 0.5  # of the bytes lie in shapes that nothing but a collective draws
+FEWEST_MEMBERS: Final = 3  # of such a shape: two that send to each other may do anything
+
+
+def study_untimed(
+    progress: Progress,
+    volumes: Volumes,
+    untimed: Untimed,
+    host_of: Mapping[int, str],
+    name: str,
+) -> JobResult | None:
+    """One job, or None where its shapes are not those of a collective.
+
+    Parameters
+    ----------
+    progress : Progress
+    volumes : Volumes
+        Of all connections over the window.
+    untimed : Untimed
+    host_of : mapping
+        Host of an endpoint id where the inventory knows it.
+    name : str
+        Id of the job.
+    """
+    candidate = _whole_window(progress, untimed)
+    flows = _flows(progress, volumes, candidate)
+    found = recognise(flows, split(flows, steady(flows), host_of))
+    if not is_job(flows, found) or not _telling(flows, found):
+        return None
+    layout = layout_of(progress, candidate, flows, found, host_of)
+    found = doubt_short(found, host_sets(found, layout))
+    hidden = untimed.hidden_ns / 1e9
+    reason = (
+        f"unknown: flow records last up to {hidden:.3g} s, which hides steps shorter than "
+        f"{CLEAR_TURNS * hidden:.3g} s"
+    )
+    unknown = claim(0.5, 0, 1.0, reason)
+    groups = tuple(
+        replace(group, bytes_per_iteration=None)
+        for group in build(
+            flows, found, lambda v: progress.endpoints.names[v], ("unknown", unknown)
+        )
+    )
+    samples = int(flows.samples.sum())
+    endpoints = tuple(progress.endpoints.names[e] for e in untimed.endpoints)
+    hosts = [host_of.get(int(e), progress.endpoints.names[e]) for e in untimed.endpoints]
+    together = _together(
+        untimed, found, samples, known=any(e in host_of for e in untimed.endpoints)
+    )
+    sizes = parallelism(found, layout)
+    return JobResult(
+        id=name,
+        name=None,
+        user=None,
+        source="inferred",
+        status="training",
+        hosts=tuple(sorted(set(hosts))),
+        endpoints=endpoints,
+        started_at_ns=None,
+        ended_at_ns=None,
+        confidence=together.confidence,
+        evidence={"endpoints": together, "period": unknown},
+        parallelism=replace(sizes, confidence=min(sizes.confidence, together.confidence)),
+        groups=groups,
+        ranks=ranks_of(endpoints, hosts, groups),
+        edges=edges_between(progress, volumes, candidate),
+        period_s=None,
+        period_ci_s=None,
+        iterations=(),
+        anomalies=(),
+    )
+
+
+def _whole_window(progress: Progress, untimed: Untimed) -> Candidate:
+    """The window as one turn."""
+    start, end = progress.window_start_ns - 1, progress.window_end_ns + 1
+    return Candidate(
+        endpoints=untimed.endpoints,
+        connections=untimed.connections,
+        period=Period((end - start) / 1e9, 0.0, 0.0, 0.0),
+        turns_ns=np.array([start, end], np.int64),
+        known_ns=untimed.hidden_ns,
+    )
+
+
+def _flows(progress: Progress, volumes: Volumes, window: Candidate) -> Flows:
+    """Connections with what they carried in the window, and no phases."""
+    flows = measure(progress, window)
+    return replace(
+        flows,
+        bytes_per_turn=volumes.bytes[window.connections],
+        error=1 / np.sqrt(np.maximum(flows.samples, 1)),
+        recurring=np.ones(len(flows)),
+        phases=np.zeros_like(flows.phases),
+    )
+
+
+def _telling(flows: Flows, found: list[Found]) -> bool:
+    """Whether most bytes lie in shapes that a grid's neighbours, or two endpoints, do not draw."""
+    sure = [
+        f
+        for f in found
+        if len(f.shape.members) >= FEWEST_MEMBERS
+        and f.shape.ambiguous is None
+        and f.role.algorithm not in ("chain", "unknown")
+    ]
+    carried = sum(float(np.nansum(flows.bytes_per_turn[f.rows])) for f in sure)
+    return carried >= TELLING * float(np.nansum(flows.bytes_per_turn))
+
+
+def _together(untimed: Untimed, found: list[Found], samples: int, *, known: bool) -> Claim:
+    """How sure it is that these endpoints, all of them and no other, are one job."""
+    basis, ceiling = "endpoints that talk to each other", ALONE
+    if untimed.parts > 1:
+        basis, ceiling = f"{untimed.parts} parts on the same hosts with as many bytes", BY_HOSTS
+    elif untimed.by_rhythm:
+        basis = "parts that begin and pause together, as far as records tell"
+    elif not known:
+        ceiling = 0.6
+        basis += "; without an inventory nothing says which others share their hosts"
+    inside = {v for f in found for v in f.shape.members}
+    if len(inside) < len(untimed.endpoints):
+        ceiling = min(ceiling, 0.7)
+        basis += f"; {len(untimed.endpoints) - len(inside)} of them in no group"
+    return claim(ceiling, samples, 100.0, basis)

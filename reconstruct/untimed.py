@@ -1,0 +1,158 @@
+"""Jobs without a rhythm: endpoints that talk, where flow records hide when.
+
+A record that lasts for several iterations says how much, not when. Then only who talks with whom,
+on which hosts, and how much, say which endpoints belong together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from collector.schema import I32, Transport
+from reconstruct.bins import Progress, Verb
+from reconstruct.jobs import Candidate
+from reconstruct.records import hidden_ns
+from reconstruct.traffic import Traffic
+from reconstruct.volumes import Volumes
+
+# A pause that a record hides cannot be longer than the record. Where each turn has a pause that is
+# seen, and that is longer than any record, none like it lies inside one: the turn is a whole one.
+CLEAR_TURNS: Final = 2.0
+ALIKE: Final = 0.1  # rails of a job differ in bytes per endpoint by less than this share
+SIGMAS: Final = 4.0  # and by what few samples leave
+
+
+@dataclass(frozen=True, slots=True)
+class Untimed:
+    """Endpoints that belong together by all but their rhythm.
+
+    Parameters
+    ----------
+    endpoints : int32[e]
+        Ids, ascending.
+    connections : int32[c]
+        Ids of the data connections among them, ascending.
+    hidden_ns : int
+        How long a pause may hide in the records of most of their traffic.
+    parts : int
+        How many sets of endpoints were joined, because they use the same hosts alike.
+    by_rhythm : bool
+        Whether some of them were joined because they pause and burst together.
+    """
+
+    endpoints: I32
+    connections: I32
+    hidden_ns: int
+    parts: int
+    by_rhythm: bool
+
+
+def hides_turns(progress: Progress, candidate: Candidate) -> bool:
+    """Whether the candidate's period may be another one, for what records hide of it."""
+    verbs = progress.connections.verbs[candidate.connections]
+    if not np.any(verbs & Verb.RECORDED):
+        return False
+    hidden = hidden_ns(progress.bins, candidate.connections)
+    return candidate.period.seconds * 1e9 < CLEAR_TURNS * hidden
+
+
+def find_untimed(
+    progress: Progress,
+    traffic: NDArray[np.uint8],
+    volumes: Volumes,
+    host_of: Mapping[int, str],
+    timed: Sequence[Candidate],
+    untold: Sequence[Candidate],
+) -> list[Untimed]:
+    """What flow records tell of beside jobs with a rhythm, by lowest endpoint.
+
+    Parameters
+    ----------
+    progress : Progress
+    traffic : uint8[c]
+        As `reconstruct.traffic.classify` gives it.
+    volumes : Volumes
+        Of all connections over the window.
+    host_of : mapping
+        Host of an endpoint id where the inventory knows it.
+    timed : sequence of Candidate
+        Their endpoints are left out.
+    untold : sequence of Candidate
+        The endpoints of each belong together, see `hides_turns`.
+    """
+    usable = _usable(progress, traffic, volumes, timed)
+    count = len(progress.endpoints)
+    chains = [np.stack([c.endpoints[:-1], c.endpoints[1:]]) for c in untold]
+    talk = np.stack([progress.connections.src[usable], progress.connections.dst[usable]])
+    src, dst = np.concatenate([talk, *chains], axis=1)
+    graph = coo_array((np.ones(len(src)), (src, dst)), shape=(count, count))
+    _, label = connected_components(graph, directed=False)
+    active = np.zeros(count, np.bool_)
+    active[src] = active[dst] = True
+    label = np.where(active, label, -1)
+    joined = _by_hosts(progress, volumes, usable, label, host_of)
+    rhythmic = {int(e) for c in untold if c.components > 1 for e in c.endpoints}
+    out = []
+    for labels in joined:
+        endpoints = np.flatnonzero(np.isin(label, labels)).astype(np.int32)
+        member = np.isin(progress.connections.src, endpoints)
+        connections = np.flatnonzero(usable & member).astype(np.int32)
+        by_rhythm = bool(rhythmic & set(endpoints.tolist()))
+        hidden = hidden_ns(progress.bins, connections)
+        out.append(Untimed(endpoints, connections, hidden, len(labels), by_rhythm))
+    return sorted(out, key=lambda one: int(one.endpoints[0]))
+
+
+def _usable(
+    progress: Progress,
+    traffic: NDArray[np.uint8],
+    volumes: Volumes,
+    timed: Sequence[Candidate],
+) -> NDArray[np.bool_]:
+    """Recorded connections that may join endpoints into a job; bool[c]."""
+    connections = progress.connections
+    usable = (connections.verbs & Verb.RECORDED) != 0
+    usable &= (traffic == Traffic.CANDIDATE) & (volumes.bytes > 0)
+    taken = np.zeros(len(progress.endpoints), np.bool_)
+    for candidate in timed:
+        taken[candidate.endpoints] = True
+    usable &= ~(taken[connections.src] | taken[connections.dst])
+    # A library that writes by RDMA sends no gradients by TCP: what its hosts send by TCP is else.
+    roce = connections.transport == Transport.ROCEV2
+    on_roce = np.zeros(len(progress.endpoints), np.bool_)
+    on_roce[connections.src[usable & roce]] = True
+    on_roce[connections.dst[usable & roce]] = True
+    return np.asarray(usable & (roce | ~(on_roce[connections.src] | on_roce[connections.dst])))
+
+
+def _by_hosts(
+    progress: Progress,
+    volumes: Volumes,
+    usable: NDArray[np.bool_],
+    label: NDArray[np.integer],
+    host_of: Mapping[int, str],
+) -> list[list[int]]:
+    """Components as lists of labels: those on just the same hosts that send alike are one."""
+    of_connection = label[progress.connections.src]
+    found: list[tuple[frozenset[str], float, float, list[int]]] = []
+    for number in np.unique(label[label >= 0]).tolist():
+        members = np.flatnonzero(label == number).tolist()
+        mine = np.flatnonzero(usable & (of_connection == number))
+        each = float(volumes.bytes[mine].sum()) / len(members)
+        error = 1 / np.sqrt(max(int(volumes.samples[mine].sum()), 1))
+        hosts = frozenset(host_of.get(e, "") for e in members)
+        for known, other, other_error, labels in found:
+            room = ALIKE + SIGMAS * float(np.hypot(error, other_error))
+            if "" not in hosts and hosts == known and abs(each - other) <= room * max(each, other):
+                labels.append(number)
+                break
+        else:
+            found.append((hosts, each, float(error), [number]))
+    return [labels for _, _, _, labels in found]
