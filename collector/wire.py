@@ -13,8 +13,11 @@ from collector.schema import U8
 
 @njit(cache=True)
 def u8(buffer: U8, at: int) -> int:
-    """The byte at `at`, as int64 (never as uint64, which would turn sums into floats)."""
-    return int(np.int64(buffer[at]))
+    """The byte at `at`, as int64 (never as uint64, which would turn sums into floats).
+
+    An unsigned index cannot count from the end: bytes side by side are then loaded as one word.
+    """
+    return int(np.int64(buffer[np.uintp(at)]))
 
 
 @njit(cache=True)
