@@ -12,20 +12,20 @@ from numpy.typing import NDArray
 
 from patterns import stages
 from patterns.claim import AMBIGUOUS_CEILING, INFERRED_CEILING, SHAPE_CEILING, claim, weakest
+from patterns.equality import equal_volume
+from patterns.families import Drawn
+from patterns.kinds import verdicts
 from patterns.layers import Part
 from patterns.result import Algorithm, Channel, Claim, Collective, Group
-from patterns.roles import Role, role_of
+from patterns.roles import Role, collectives_seen, role_of
 from patterns.shape import Shape
 from patterns.stages import Chain, Lag
 from patterns.telling import tell
 from reconstruct.edges import Flows
 
-ERROR_FLOOR: Final = 0.002  # of a slope: what the clock's own unevenness leaves
 UNLIKELY: Final = 0.3  # confidence in a pipeline that lacks stages
 SHORT: Final = "fewer stages than the job has: a link was not seen"
 MISSABLE: Final = 20  # samples of a connection, from which on none is missed by chance
-TELLING: Final = 0.3  # relative error up to which a connection's own volume counts
-EQUAL: Final = 4.0  # reduced chi-square up to which volumes count as equal
 NO_LAG: Final = Lag(0.0, 0.0)
 KIND_ORDER: Final = ("dp", "pp", "cp", "ep", "tp", "unknown")
 
@@ -69,20 +69,24 @@ def recognise(flows: Flows, parts: Sequence[Part]) -> list[Found]:
         if shape.algorithm == "chain"
     ]
     lag_of = dict(zip((id(c.shape) for c in chains), stages.lags(chains), strict=True))
-    found = []
-    for part, shape, order in drawn:
+    items = []
+    for part, shape, _ in drawn:
         samples = min(data["samples"] for _, _, data in part.graph.edges(data=True))
-        role = role_of(flows, part, shape, samples, lag_of.get(id(shape), NO_LAG))
-        sure = order or _order_claim(shape, samples)
-        found.append(Found(part.flows, shape, role, samples, sure))
+        items.append(Drawn(part, shape, samples, lag_of.get(id(shape), NO_LAG)))
+    found, seen = [], collectives_seen(items)
+    for item, verdict, (*_, order) in zip(items, verdicts(flows, items), drawn, strict=True):
+        role = role_of(flows, item, verdict, seen)
+        sure = order or _order_claim(item.shape, item.samples)
+        found.append(Found(item.part.flows, item.shape, role, item.samples, sure))
     return _in_stage_order(found, {id(c.shape): c for c in chains})
 
 
 def _in_stage_order(found: list[Found], chain_of: dict[int, Chain]) -> list[Found]:
     """Pipelines turned so that stage 0 comes first."""
-    group_of = {
-        v: i for i, item in enumerate(found) if item.role.kind == "dp" for v in item.shape.members
-    }
+    reducing = [(i, item.shape) for i, item in enumerate(found) if item.role.kind == "dp"]
+    # An endpoint counts to its largest group, not to that of replicas of an expert.
+    reducing.sort(key=lambda group: len(group[1].members))
+    group_of = {v: i for i, shape in reducing for v in shape.members}
     pipelines = [i for i, item in enumerate(found) if item.role.algorithm == "chain"]
     turned = stages.orient([chain_of[id(found[i].shape)] for i in pipelines], group_of)
     out = list(found)
@@ -184,19 +188,6 @@ def _usual_connections(flows: Flows, like: Sequence[Found]) -> int:
     return usual if samples < MISSABLE and groups > len(like) / 2 else 0
 
 
-def equal_volume(flows: Flows, rows: NDArray[np.intp]) -> float | None:
-    """Weighted mean of connections' bytes per iteration; None where they are not all equal."""
-    volume, error = flows.bytes_per_turn[rows], np.maximum(flows.error[rows], ERROR_FLOOR)
-    told = np.isfinite(volume) & (error <= TELLING)
-    if not told.any():
-        return None
-    volume, error = volume[told], error[told]
-    weight = 1 / (error * volume) ** 2
-    mean = float(np.average(volume, weights=weight))
-    away = float(np.sum(weight * (volume - mean) ** 2)) / max(1, len(volume) - 1)
-    return mean if away <= EQUAL else None
-
-
 def _group(
     item: Found,
     volume: float,
@@ -263,12 +254,13 @@ def _collective(item: Found, reducing: tuple[Collective, Claim]) -> tuple[Collec
     role = item.role
     if item.shape.collective is not None and role.algorithm == item.shape.algorithm:
         return item.shape.collective, role.algorithm_claim
-    if role.algorithm == "chain":
-        return "send_recv", role.kind_claim
     if role.algorithm == "all_to_all":
         return "all_to_all", role.algorithm_claim
-    if role.kind == "unknown":
-        return "unknown", role.kind_claim
+    if role.algorithm == "chain" or (role.kind == "cp" and role.sent):
+        return "send_recv", role.kind_claim
+    if role.kind != "dp":
+        unread = "what passes many times a turn is not read: all-reduces, or their halves"
+        return "unknown", claim(0.5, 0, 1.0, unread)
     if role.algorithm == "tree":
         return "all_reduce", claim(
             min(0.97, role.algorithm_claim.confidence),

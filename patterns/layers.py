@@ -116,15 +116,10 @@ def _by_message(flows: Flows, rows: NDArray[np.intp]) -> NDArray[np.int64]:
     so only send/recv is parted from collectives here.
     """
     pools = _by_volume(flows.bytes_per_turn[rows], VOLUME_RATIOS[0])
-    own = messages.classes_by_connection(flows)[rows]
     label = np.zeros(len(rows), np.int64)
     for pool in range(pools.max(initial=-1) + 1):
         members = np.flatnonzero(pools == pool)
-        shared = messages.pooled_class(flows, rows[members])
-        for row in members:
-            # What a connection showed itself goes before what its equals in volume showed.
-            told = own[row] if own[row] != messages.UNKNOWN else shared
-            label[row] = 1 if messages.is_point_to_point(int(told)) else 0
+        label[members] = messages.sent_by_each(flows, rows[members])
     return label
 
 

@@ -12,12 +12,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from patterns import phases
 from reconstruct.bins import CLASS_NAMES, MESSAGE_CLASSES
 from reconstruct.edges import Flows
 
 UNKNOWN: Final = -1
 MEAN_LOW: Final = 0.94  # tails of a collective draw the mean message below the canonical one
 MEAN_HIGH: Final = 1.01
+TELLING_APART: Final = 0.6  # of their samples that two sorts may have in common phases
+UNSEEN: Final = 0.5  # of a sample: what a phase without any may hold by chance
 
 _LENGTHS: Final = np.array(list(MESSAGE_CLASSES.values()), np.float64)
 
@@ -42,6 +45,28 @@ def classes_by_connection(flows: Flows) -> NDArray[np.int64]:
     """Message class of each connection on its own; int64[f], UNKNOWN where none was read."""
     read = flows.classes.max(axis=1, initial=0) > 0
     return np.where(read, flows.classes.argmax(axis=1), UNKNOWN)
+
+
+def sent_by_each(flows: Flows, pool: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Which connections of a pool of equal volume are of send and receive; bool[k].
+
+    A connection's own length decides where one was read. Sorts that happen to carry as much as each
+    other are told apart by when they do: the others are of the sort in whose phases they are seen.
+    Where the lengths are of one sort only, or phases alike, they are what most of the pool are.
+    """
+    own = classes_by_connection(flows)[pool]
+    sent = np.array([is_point_to_point(c) for c in own.tolist()], np.bool_)
+    open_ = own == UNKNOWN
+    out = sent.copy()
+    out[open_] = is_point_to_point(pooled_class(flows, pool))
+    sorts = pool[sent], pool[~sent & ~open_]
+    if min(map(len, sorts)):
+        common = phases.overlap(flows, *sorts)
+        if common is not None and common <= TELLING_APART:
+            seen = [flows.phases[rows].sum(axis=0) + UNSEEN for rows in sorts]
+            likelier = np.log(seen[0] / seen[0].sum()) - np.log(seen[1] / seen[1].sum())
+            out[open_] = flows.phases[pool[open_]] @ likelier > 0
+    return out
 
 
 def is_point_to_point(message_class: int) -> bool:

@@ -11,6 +11,28 @@ from numpy.typing import NDArray
 from reconstruct.edges import PHASES, Flows
 
 
+def active(profile: NDArray[np.float64], part: float = 0.9) -> NDArray[np.bool_]:
+    """The fewest phases that hold `part` of the samples of a profile, all where it has none.
+
+    Parameters
+    ----------
+    profile : float64[PHASES]
+    part : float
+        0 to 1.
+
+    Returns
+    -------
+    bool[PHASES]
+    """
+    if profile.sum() <= 0:
+        return np.ones(len(profile), np.bool_)
+    order = np.argsort(-profile, kind="stable")
+    enough = int(np.searchsorted(np.cumsum(profile[order]), part * profile.sum())) + 1
+    out = np.zeros(len(profile), np.bool_)
+    out[order[:enough]] = True
+    return out
+
+
 def active_share(flows: Flows, rows: NDArray[np.intp], part: float = 0.9) -> float:
     """Smallest share of the turn, in any phases, that holds `part` of the samples; 0 to 1."""
     profile = np.sort(flows.phases[rows].sum(axis=0))[::-1]

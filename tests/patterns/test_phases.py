@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from patterns.phases import active_share, lead
+from patterns.phases import active, active_share, lead
 from tests.patterns.made import Wire, flows_of, rows
 
 
@@ -22,6 +22,16 @@ def test_bursts_apart_add_up_and_bursts_together_do_not() -> None:
     flows = flows_of([early, late, early])
     assert active_share(flows, np.array([0, 2])) == pytest.approx(0.1, abs=0.021)
     assert active_share(flows, np.array([0, 1])) == pytest.approx(0.2, abs=0.021)
+
+
+def test_active_phases_are_as_many_as_their_share_and_hold_the_samples() -> None:
+    flows = flows_of([Wire(0, 1, active=(0.1, 0.2)), Wire(1, 2, active=(0.6, 0.7), samples=30)])
+    for of in (rows(flows), np.array([0]), np.array([1])):
+        found = active(flows.phases[of].sum(axis=0))
+        assert found.mean() == pytest.approx(active_share(flows, of))
+        assert flows.phases[of][:, found].sum() >= 0.9 * flows.phases[of].sum()
+    assert not active(flows.phases[0])[30:].any()
+    assert active(np.zeros(50)).all()
 
 
 def test_without_samples_nothing_is_a_burst() -> None:
