@@ -68,10 +68,10 @@ def analyse_progress(progress: Progress, inventory: Inventory) -> Analysis:
 
 
 def known_hosts(progress: Progress, inventory: Inventory) -> dict[int, str]:
-    """Host name of each endpoint id that the inventory knows."""
-    by_address = {nic: host.name for host in inventory.hosts for nic in host.nics}
-    names = enumerate(progress.endpoints.names)
-    return {i: by_address[name] for i, name in names if name in by_address}
+    """Host name of each endpoint id that the inventory knows, in the inventory's order of NICs."""
+    number = {name: i for i, name in enumerate(progress.endpoints.names)}
+    nics = ((nic, host.name) for host in inventory.hosts for nic in host.nics)
+    return {number[nic]: name for nic, name in nics if nic in number}
 
 
 def unassigned(

@@ -283,6 +283,8 @@ def _order_claim(shape: Shape, samples: int) -> Claim:
     """Of a ring's order or a tree's parents; a chain's is read from its phases."""
     if shape.missing:
         return claim(INFERRED_CEILING, samples, 2.0, "order with one edge taken as closing it")
+    if shape.inferred:
+        return claim(INFERRED_CEILING, samples, 2.0, shape.inferred)
     if shape.orders > 1:
         same = f"{shape.orders} pairs of trees draw these edges; one of them is given"
         return claim(max(0.5, 1 / shape.orders), samples, 1.5, same)

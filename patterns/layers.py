@@ -15,7 +15,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from patterns import chains, exchanges, leaps, messages, mixed, recursive, rings, trees
+from patterns import chains, crossed, exchanges, leaps, messages, mixed, recursive, rings, trees
 from patterns.shape import Shape
 from reconstruct.edges import Flows
 
@@ -26,7 +26,8 @@ RECURRING: Final = 0.4  # of the turns that its samples could fill
 
 
 Finder = Callable[["nx.DiGraph[int]"], Shape | None]
-REDUCING: Final = (trees.find, mixed.find, leaps.find, recursive.find, rings.find_both_ways)
+OF_NCCL: Final = (trees.find, mixed.find, leaps.find_pat, rings.find_both_ways)
+OF_ANY: Final = (trees.find, mixed.find, leaps.find, recursive.find, rings.find_both_ways)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ def split(flows: Flows, rows: NDArray[np.intp], host_of: Mapping[int, str]) -> l
         score = _explained(flows, parts) - PRICE_OF_A_LAYER * (canonical.max(initial=-1) + 1)
         if score > best_score:
             best, best_score = parts, score
-    return best
+    return crossed.join(best, host_of)
 
 
 def _cuts(flows: Flows, rows: NDArray[np.intp]) -> list[NDArray[np.int64]]:
@@ -126,7 +127,9 @@ def _by_message(flows: Flows, rows: NDArray[np.intp]) -> NDArray[np.int64]:
 def _parts(flows: Flows, rows: NDArray[np.intp], host_of: Mapping[int, str]) -> list[Part]:
     graph = edge_graph(flows, rows)
     nx.set_node_attributes(graph, {v: host_of[v] for v in graph if v in host_of}, "host")
-    message_class = messages.pooled_class(flows, rows)
+    # Lengths of messages are NCCL's only where its verbs carry them.
+    written = bool(flows.written[rows].all())
+    message_class = messages.pooled_class(flows, rows) if written else messages.UNKNOWN
     parts = []
     for nodes in nx.weakly_connected_components(graph):
         inside = rows[np.isin(flows.src[rows], list(nodes))]
@@ -154,18 +157,17 @@ def edge_graph(flows: Flows, rows: NDArray[np.intp]) -> nx.DiGraph[int]:
 def shape_of(graph: nx.DiGraph[int], message_class: int) -> Shape | None:
     """The shape of a connected graph; where two fit, lengths of messages say which is likelier.
 
-    Those of send/recv prefer an exchange. Where none was read, no ring of NCCL's is likelier than a
-    broadcast handed on.
+    Those of send/recv prefer an exchange; where one of NCCL's was read, what only other libraries
+    run is left out.
     """
     if messages.is_point_to_point(message_class):
         exchange = exchanges.find(graph)
         if exchange is not None:
             return replace(exchange, ambiguous=None)
-        return _first(graph, (chains.find, rings.find, *REDUCING))
-    order: list[Finder] = [rings.find, chains.find, *REDUCING, exchanges.find]
-    if message_class == messages.UNKNOWN:
-        order.insert(0, chains.find_one_way)
-    return _first(graph, order)
+        return _first(graph, (chains.find, rings.find, *OF_NCCL))
+    if message_class != messages.UNKNOWN:
+        return _first(graph, (rings.find, chains.find, *OF_NCCL, exchanges.find))
+    return _first(graph, (chains.find_one_way, rings.find, chains.find, *OF_ANY, exchanges.find))
 
 
 def _first(graph: nx.DiGraph[int], finders: Sequence[Finder]) -> Shape | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import Final, TypeVar
 
 import networkx as nx
@@ -40,11 +41,20 @@ def find(graph: nx.DiGraph[int]) -> Shape | None:
 
     Where everyone sends as much to everyone, as PAT does over five members, it is none.
     """
+    return _of_kinds(graph, ("pat", "bruck"))
+
+
+def find_pat(graph: nx.DiGraph[int]) -> Shape | None:
+    """PAT, which is the one that NCCL has."""
+    return _of_kinds(graph, ("pat",))
+
+
+def _of_kinds(graph: nx.DiGraph[int], variants: tuple[str, ...]) -> Shape | None:
     n = graph.number_of_nodes()
     if not SMALLEST <= n <= LARGEST or any(u == v for u, v in graph.edges):
         return None
     for kind in _kinds(n):
-        order = _around(graph, kind.leaps)
+        order = _around(graph, kind.leaps) if kind.variant in variants else None
         if order is not None:
             return _shape(order, kind)
     return None
@@ -117,11 +127,14 @@ def _fits(seen: Mapping[Edge, float], leaps: Leaps, order: list[int], v: int, n:
 
 def _shape(order: tuple[int, ...], kind: _Kind) -> Shape:
     n = len(order)
-    edges = {(order[i], order[(i + d) % n]) for i in range(n) for d in kind.leaps}
+    sets = tuple(tuple((order[i], order[(i + d) % n]) for i in range(n)) for d in kind.leaps)
+    one_way = kind.variant == "bruck"
     return Shape(
         algorithm=kind.algorithm,
         variant=kind.variant,
         members=order,
-        channels=(ShapeChannel(None, None, tuple(sorted(edges))),),
+        channels=(ShapeChannel(None, None, tuple(sorted(chain.from_iterable(sets)))),),
+        ambiguous="a ring and pairs" if one_way and n == SMALLEST else None,
+        in_turn=sets if one_way else (),
         collective=kind.collective,
     )

@@ -51,6 +51,8 @@ class Shape:
         Members that may be the root of a single tree used both ways; times say which of them is.
     parts : tuple of (float, Shape)
         Share of the bytes and shape of each algorithm, where several use the same connections.
+    inferred : str or None
+        What its order rests on, where its edges do not show it.
     instead : Shape or None
         What it is where it is not used in turn.
     """
@@ -66,6 +68,7 @@ class Shape:
     collective: Collective | None = None
     roots: tuple[int, ...] = ()
     parts: tuple[tuple[float, Shape], ...] = ()
+    inferred: str | None = None
     instead: Shape | None = None
 
     @property

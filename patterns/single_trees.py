@@ -30,6 +30,7 @@ LARGEST: Final = 512
 FOUR: Final = 4  # a binomial tree of four is a path
 INWARD_SIGMAS: Final = 3.0  # by which both ends of a path must lead to be leaves of one tree
 NOT_TOLD: Final = 0.5
+QUIET: Final = 0.02  # of the busiest phase: less is no traffic
 
 Form = tuple["Form", ...]
 
@@ -95,6 +96,7 @@ def place_root(flows: Flows, rows: NDArray[np.intp], shape: Shape) -> tuple[Shap
     shape : Shape
         A tree used both ways, whose `roots` are told apart here.
     """
+    flows = _from_rest(flows, rows)
     links: nx.Graph[int] = nx.Graph(shape.channels[0].edges)
     ahead: dict[tuple[int, int], float] = {}
     for u, v in links.edges:
@@ -125,6 +127,7 @@ def of_four(flows: Flows, rows: NDArray[np.intp], chain: Shape) -> Shape | None:
     """
     if len(chain.members) != FOUR or chain.variant is not None:
         return None
+    flows = _from_rest(flows, rows)
     first, left, right, last = chain.members
     for leaf, inner in ((first, left), (last, right)):
         lead = phases.lead(flows, rows, leaf, inner)
@@ -138,6 +141,20 @@ def of_four(flows: Flows, rows: NDArray[np.intp], chain: Shape) -> Shape | None:
         roots=(left, right),
         collective="all_reduce",
     )
+
+
+def _from_rest(flows: Flows, rows: NDArray[np.intp]) -> Flows:
+    """The flows, phases counted from where some connections rest longest.
+
+    A turn that is cut inside their traffic would put its first part behind its last one.
+    """
+    busy = flows.phases[rows].sum(axis=0)
+    ends = np.flatnonzero(busy > QUIET * busy.max(initial=0.0))
+    if not len(ends):
+        return flows
+    rest = np.diff(ends, append=ends[0] + len(busy))
+    begin = int(ends[(int(rest.argmax()) + 1) % len(ends)])
+    return replace(flows, phases=np.roll(flows.phases, -begin, axis=1))
 
 
 def _named(tree: nx.Graph[int]) -> tuple[str | None, tuple[int, ...]]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import networkx as nx
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from patterns import chains, single_trees
 from patterns.shape import Shape
+from reconstruct.edges import PHASES
 from tests.patterns.drawn import Edge, both, edges_of, graph_of, path, up
 from tests.patterns.made import Wire, flows_of, rows
 
@@ -123,7 +125,9 @@ def test_the_root_is_among_those_that_the_form_allows(n: int, draw: Random) -> N
         assert len(shape.roots) == 2  # either end of the last step's link
 
 
-def test_parents_are_told_by_what_goes_first() -> None:
+@pytest.mark.parametrize("cut", [0.0, 0.4, 0.55])
+def test_parents_are_told_by_what_goes_first(cut: float) -> None:
+    """Wherever in the traffic turns are cut."""
     parents = binomial(8)
     names = [5, 2, 7, 0, 3, 6, 1, 4]
     wires = []
@@ -134,6 +138,7 @@ def test_parents_are_told_by_what_goes_first() -> None:
         wires.append(Wire(names[child], names[parent], samples=2000, active=sent[0]))
         wires.append(Wire(names[parent], names[child], samples=2000, active=sent[1]))
     flows = flows_of(wires)
+    flows = replace(flows, phases=np.roll(flows.phases, -int(cut * PHASES), axis=1))
     shape, sure = single_trees.place_root(flows, rows(flows), two_way(parents, names))
     assert shape.channels[0].parent == {names[c]: names[p] for c, p in up(parents)}
     assert sure.confidence > 0.9
