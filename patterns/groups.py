@@ -74,11 +74,21 @@ def recognise(flows: Flows, parts: Sequence[Part]) -> list[Found]:
         samples = min(data["samples"] for _, _, data in part.graph.edges(data=True))
         items.append(Drawn(part, shape, samples, lag_of.get(id(shape), NO_LAG)))
     found, seen = [], collectives_seen(items)
-    for item, verdict, (*_, order) in zip(items, verdicts(flows, items), drawn, strict=True):
+    told = verdicts(flows, items, _loose(flows, parts, items))
+    for item, verdict, (*_, order) in zip(items, told, drawn, strict=True):
         role = role_of(flows, item, verdict, seen)
         sure = order or _order_claim(item.shape, item.samples)
         found.append(Found(item.part.flows, item.shape, role, item.samples, sure))
     return _in_stage_order(found, {id(c.shape): c for c in chains})
+
+
+def _loose(flows: Flows, parts: Sequence[Part], drawn: Sequence[Drawn]) -> float:
+    """Share of the bytes in parts of which nothing is drawn."""
+    total, inside = (
+        sum(float(np.nansum(flows.bytes_per_turn[part.flows])) for part in some)
+        for some in (parts, [item.part for item in drawn])
+    )
+    return 1 - inside / total if total > 0 else 0.0
 
 
 def _in_stage_order(found: list[Found], chain_of: dict[int, Chain]) -> list[Found]:

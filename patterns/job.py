@@ -219,6 +219,7 @@ def layout_of(
         hosts={int(e): host_of.get(int(e), names[e]) for e in candidate.endpoints},
         samples=int(flows.samples.sum()),
         strays=int(flows.samples[rest & full].sum()),
+        known=any(int(e) in host_of for e in candidate.endpoints),
     )
 
 

@@ -35,6 +35,8 @@ TOGETHER: Final = 0.5  # of one family's samples in the other's phases: they pas
 SAMPLES_FOR_TIME: Final = phases.FEWEST_OF_A_SET  # of a family: fewer leave phases empty
 
 LIKE_SHARDS: Final = 0.04  # of a ratio of volumes
+VOLUME_TOLD: Final = 0.02  # relative error up to which volumes show whether they are unlike
+LOOSE: Final = 0.02  # share of the bytes without a shape that may hide a family
 ALONE_CEILING: Final = 0.93  # nothing in the job says anything else
 
 REDUCING: Final = ("ring", "tree", "recursive", "pair")
@@ -60,19 +62,21 @@ class Verdict:
     basis: str
 
 
-def verdicts(flows: Flows, drawn: Sequence[Drawn]) -> list[Verdict]:
+def verdicts(flows: Flows, drawn: Sequence[Drawn], loose: float) -> list[Verdict]:
     """What each part with a shape serves, all families told together.
 
     Parameters
     ----------
     flows : Flows
     drawn : sequence of Drawn
+    loose : float
+        Share of the job's bytes in parts without a shape: what is not seen may be among them.
     """
     every = families(flows, drawn)
     gradients = _gradients(every)
     said = {}
     for family in every:
-        verdict = _verdict(flows, family, every, gradients)
+        verdict = _verdict(flows, family, every, gradients, loose)
         said.update({id(item): verdict for item in family.items})
     return [said[id(item)] for item in drawn]
 
@@ -98,7 +102,7 @@ def _gradients(every: Sequence[Family]) -> list[Family]:
             out.discard(id(one))
         elif ways[1] == "throughout":
             out.discard(id(other))
-        elif "together" not in ways:
+        elif "together" not in ways or not (is_burst(one) and is_burst(other)):
             out -= {id(one), id(other)}
     return [f for f in found if id(f) in out]
 
@@ -109,6 +113,11 @@ def _may_reduce(family: Family) -> bool:
         and not family.apart
         and family.items[0].shape.collective not in SERVES_ANY
     )
+
+
+def is_burst(family: Family) -> bool:
+    """Whether a family passes in a small part of the turn."""
+    return bool(phases.active(family.profile).mean() < BURST)
 
 
 def when(family: Family, other: Family) -> When | None:
@@ -133,7 +142,11 @@ def when(family: Family, other: Family) -> When | None:
 
 
 def _verdict(
-    flows: Flows, family: Family, every: Sequence[Family], gradients: Sequence[Family]
+    flows: Flows,
+    family: Family,
+    every: Sequence[Family],
+    gradients: Sequence[Family],
+    loose: float,
 ) -> Verdict:
     if any(family is one for one in gradients):
         return _reduces(family, every, gradients)
@@ -141,7 +154,7 @@ def _verdict(
         return _unknown("it reduces nothing, and may serve any")
     way = lie(family, gradients)
     if way in ("inside", "same"):
-        return _inside(flows, family, every, gradients)
+        return _inside(flows, family, every, gradients, loose)
     if way == "across":
         return _across(flows, family, gradients)
     return _beside(family)
@@ -164,23 +177,27 @@ def _reduces(family: Family, every: Sequence[Family], gradients: Sequence[Family
     if around:
         return Verdict("dp", ROLE_CEILING, f"{basis}, where other groups are still")
     if family.size == 2:
-        return _reduces_in_pairs(family, share, basis)
-    if share < BURST:
+        return _reduces_in_pairs(family, basis)
+    if is_burst(family):
         return Verdict("dp", ROLE_CEILING, basis)
     if not others and family.profile.any():
         return Verdict("dp", ALONE_CEILING, basis + "; nothing else passes between hosts")
     return Verdict("dp", WEAK_ROLE_CEILING, basis)
 
 
-def _reduces_in_pairs(family: Family, share: float, basis: str) -> Verdict:
+def _reduces_in_pairs(family: Family, basis: str) -> Verdict:
     if family.messages is None:
         return _unknown("a pair used both ways at once: a ring, a tree or stages")
     basis += ", messages of a collective both ways"
-    return Verdict("dp", ALONE_CEILING if share < BURST else 0.6, basis)
+    return Verdict("dp", ALONE_CEILING if is_burst(family) else 0.6, basis)
 
 
 def _inside(
-    flows: Flows, family: Family, every: Sequence[Family], gradients: Sequence[Family]
+    flows: Flows,
+    family: Family,
+    every: Sequence[Family],
+    gradients: Sequence[Family],
+    loose: float,
 ) -> Verdict:
     """Partners that reduce one gradient together: context, experts, or an expert's replicas."""
     times = {when(family, one) for one in gradients}
@@ -204,6 +221,8 @@ def _inside(
         ceiling = 0.93 if "throughout" in times else 0.85
         return Verdict("cp", ceiling, basis + " that hand on by send and receive")
     uneven = _uneven(flows, family)
+    if uneven is None or loose > LOOSE:
+        return _unknown(basis + ": too little is seen to say whether experts or context")
     if lie(family, gradients) == "inside":
         # Experts that several groups hold have replicas, which reduce their gradients.
         basis += ", and no replicas of experts reduce gradients across it"
@@ -221,8 +240,10 @@ def _may_exchange(family: Family) -> bool:
     )
 
 
-def _uneven(flows: Flows, family: Family) -> bool:
-    """Whether most groups have members that send unlike volumes."""
+def _uneven(flows: Flows, family: Family) -> bool | None:
+    """Whether most groups have members that send unlike volumes; None where none are told."""
+    if not np.median(flows.error[family.rows]) <= VOLUME_TOLD:
+        return None
     uneven = [equal_volume(flows, item.part.flows) is None for item in family.items]
     return sum(uneven) > len(uneven) / 2
 

@@ -42,11 +42,14 @@ class Layout:
         Samples of the job's data in its iterations.
     strays : int
         Those of full packets that no group explains.
+    known : bool
+        Whether hosts are known; else each endpoint counts as one.
     """
 
     hosts: Mapping[int, str]
     samples: int
     strays: int
+    known: bool
 
     @property
     def rails(self) -> int:
@@ -69,8 +72,8 @@ class Spans:
     tp, cp, ep : int
     cp_rails : int
         NICs of a host that belong to groups of context parallelism.
-    stages : int or None
-        Of the pipeline; None where they are not known.
+    stages : int
+        Of the pipeline; where chains do not show them, what gradient groups say.
     """
 
     replicas: int
@@ -78,7 +81,7 @@ class Spans:
     cp: int
     ep: int
     cp_rails: int
-    stages: int | None
+    stages: int
 
 
 def parallelism(found: Sequence[Found], layout: Layout) -> Parallelism:
@@ -99,7 +102,7 @@ def parallelism(found: Sequence[Found], layout: Layout) -> Parallelism:
         cp=spans["cp"] or 1,
         ep=spans["ep"] or 1,
         cp_rails=_rails_of(found, layout, "cp"),
-        stages=stages,
+        stages=stages or max(1, host_sets(found, layout)),
     )
     candidates = tuple(_candidates(seen, layout.rails))
     sizes = {**_agreed(seen, candidates), "pp": stages}
@@ -158,9 +161,8 @@ def _candidates(seen: Spans, rails: int) -> Iterator[Mapping[str, int]]:
     """All sizes that draw these groups, for hosts of a size on sale, whole hosts used."""
     for gpus in sorted({g for g in GPUS_PER_HOST if g >= rails and g % rails == 0} | {rails}):
         for tp in (t for t in range(gpus, 0, -1) if gpus % t == 0):
-            sizes = {"tp": tp, "dp": seen.replicas * gpus // tp, "cp": 1, "ep": seen.ep * gpus}
-            if seen.ep == 1:
-                sizes["ep"] = 1
+            sizes = {"tp": tp, "dp": seen.replicas * gpus // tp, "cp": 1, "pp": seen.stages}
+            sizes["ep"] = seen.ep * gpus if seen.ep > 1 else 1
             if seen.tp > 1:
                 # What leaves the host fills it: each of its GPUs is of one group.
                 if tp < gpus:
@@ -171,8 +173,6 @@ def _candidates(seen: Spans, rails: int) -> Iterator[Mapping[str, int]]:
                 if (tp - 1) * rails // gpus + 1 != seen.cp_rails:
                     continue
                 sizes |= {"cp": seen.cp * gpus // tp, "dp": seen.replicas // seen.cp}
-            if seen.stages is not None:
-                sizes["pp"] = seen.stages
             yield sizes
 
 
@@ -183,7 +183,7 @@ def _agreed(seen: Spans, candidates: Sequence[Mapping[str, int]]) -> dict[str, i
     """
     sizes: dict[str, int | None] = {}
     for kind in KINDS:
-        values = {one[kind] for one in candidates if kind in one}
+        values = {one[kind] for one in candidates}
         sizes[kind] = values.pop() if len(values) == 1 else None
     if seen.cp == 1 and seen.tp == 1:
         sizes["cp"] = None
@@ -238,16 +238,25 @@ def _stages(
     if sets and sets != stages:
         basis["pp"] += f", but {sets} set(s) of hosts reduce gradients apart"
         ceiling = 0.7
+    if sets > stages:
+        return None, 0.5
     weakest_link = int(np.median([f.samples for f in chains]))
     sure = claim(ceiling * count / len(chains), weakest_link, 3.0, basis["pp"]).confidence
     return stages, sure
 
 
 def host_sets(found: Sequence[Found], layout: Layout) -> int:
-    """Stages by the sets of hosts that reduce gradients apart; 0 where no group does.
+    """Stages by the sets of hosts that reduce gradients apart.
 
     Hosts that share layers among them reduce apart as well, and count as one.
+
+    Returns
+    -------
+    int
+        0 where no group reduces, or hosts are not known: rails reduce apart, too.
     """
+    if not layout.known:
+        return 0
     sets = len({layout.span(f) for f in dense(found)})
     beside = _common(found, layout, "tp") or 1
     return sets // beside if sets % beside == 0 else sets
@@ -256,6 +265,14 @@ def host_sets(found: Sequence[Found], layout: Layout) -> int:
 def _without_chains(
     found: Sequence[Found], layout: Layout, sets: int, basis: dict[str, str]
 ) -> tuple[int | None, float]:
+    groups = dense(found)
+    spanned = {host for f in found if f.role.kind in ("dp", "tp") for host in layout.span(f)}
+    together = sets == 1 or len({layout.span(f) for f in groups}) == 1
+    if together and len(spanned) == len(set(layout.hosts.values())):
+        # Stages hold unlike layers, so that they share no gradients.
+        basis["pp"] = "all hosts reduce one gradient"
+        samples = min(f.samples for f in groups)
+        return 1, claim(0.95, samples, 3.0, basis["pp"]).confidence
     if sets > 1:
         basis["pp"] = f"{sets} sets of hosts reduce gradients apart, but no chain was seen"
     elif layout.strays >= STRAYS:
@@ -266,6 +283,7 @@ def _without_chains(
         basis["pp"] = "groups of unknown kind may be stages"
     else:
         basis["pp"] = f"no chain between hosts in {layout.samples} samples"
-        sure = claim(0.95, layout.samples, SAMPLES_TO_MISS_A_PIPELINE, basis["pp"])
+        ceiling = 0.95 if layout.known else 0.9
+        sure = claim(ceiling, layout.samples, SAMPLES_TO_MISS_A_PIPELINE, basis["pp"])
         return 1, sure.confidence
     return None, 0.5

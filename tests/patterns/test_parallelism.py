@@ -27,7 +27,11 @@ def group(kind: Kind, members: Sequence[int], samples: int = 1000) -> Found:
 
 def layout(hosts: int, rails: int, samples: int = 10_000, strays: int = 0) -> Layout:
     """Endpoint v is NIC v % rails of host v // rails."""
-    return Layout({v: f"h{v // rails}" for v in range(hosts * rails)}, samples, strays)
+    return Layout({v: f"h{v // rails}" for v in range(hosts * rails)}, samples, strays, known=True)
+
+
+def unknown_hosts(endpoints: int, samples: int = 10_000, strays: int = 0) -> Layout:
+    return Layout({v: str(v) for v in range(endpoints)}, samples, strays, known=False)
 
 
 def on_rails(kind: Kind, groups: Iterable[Sequence[int]], rails: int) -> list[Found]:
@@ -132,26 +136,45 @@ def test_hosts_that_share_layers_are_of_one_stage() -> None:
     assert stated(parallelism(found + chains, layout(12, 2))) == {"dp": 3, "pp": 2, "cp": 1}
 
 
+@pytest.mark.parametrize("changes", [{"strays": 3}, {"samples": 399}, {}])
+def test_hosts_that_all_reduce_one_gradient_are_no_stages(changes: Mapping[str, int]) -> None:
+    found = on_rails("dp", [range(12)], 4) + on_rails("unknown", blocks(12, 2), 4)
+    sizes = parallelism(found, layout(12, 4, **changes))
+    assert sizes.pp == 1
+    assert "one gradient" in sizes.basis["pp"]
+
+
 @pytest.mark.parametrize(
-    ("changes", "reason"),
+    ("changes", "kind", "reason"),
     [
-        ({"strays": 3}, "outside all groups"),
-        ({"samples": 399}, "could miss one"),
+        ({"strays": 3}, "dp", "outside all groups"),
+        ({"samples": 399}, "dp", "could miss one"),
+        ({}, "unknown", "unknown kind"),
     ],
 )
 def test_a_pipeline_that_may_be_missed_is_not_said_to_be_absent(
-    changes: Mapping[str, int], reason: str
+    changes: Mapping[str, int], kind: Kind, reason: str
 ) -> None:
-    sizes = parallelism(on_rails("dp", [range(12)], 4), layout(12, 4, **changes))
+    # Where hosts are not known, sets that reduce apart may be rails or stages.
+    found = on_rails("dp", [range(12)], 3) + on_rails(kind, [range(12)], 1)
+    sizes = parallelism(found, unknown_hosts(36, **changes))
     assert sizes.pp is None
     assert reason in sizes.basis["pp"]
+    assert {c["pp"] for c in sizes.candidates} == {1}
 
 
-def test_groups_of_unknown_kind_may_be_stages() -> None:
-    found = on_rails("dp", [range(12)], 4) + on_rails("unknown", blocks(12, 2), 4)
-    sizes = parallelism(found, layout(12, 4))
-    assert stated(sizes) == {}
-    assert "unknown kind" in sizes.basis["pp"]
+def test_sets_without_a_pipeline_between_them_are_rails() -> None:
+    sizes = parallelism(on_rails("dp", [range(12)], 4), unknown_hosts(48))
+    assert sizes.pp == 1
+    assert 0.85 < sizes.confidence <= 0.9
+    assert host_sets(on_rails("dp", [range(12)], 4), unknown_hosts(48)) == 0
+
+
+def test_chains_shorter_than_there_are_stages_tell_no_size() -> None:
+    found = on_rails("dp", blocks(12, 4), 2) + on_rails("pp", [(i, i + 4) for i in range(4)], 2)
+    sizes = parallelism(found, layout(12, 2))
+    assert sizes.pp is None
+    assert {c["pp"] for c in sizes.candidates} == {3}
 
 
 def test_one_odd_group_changes_no_size() -> None:
@@ -161,8 +184,7 @@ def test_one_odd_group_changes_no_size() -> None:
 
 
 def test_gradient_groups_that_differ_tell_no_size() -> None:
-    found = on_rails("dp", [range(5), range(5, 12)], 4)
-    sizes = parallelism(found, layout(12, 4))
+    sizes = parallelism(on_rails("dp", [range(5), range(5, 12)], 4), layout(12, 4))
     assert stated(sizes) == {}
     assert sizes.candidates == ()
     assert sizes.basis["dp"] == "no gradient groups of one size"
