@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION: Final = 1
 _NS_PER_S: Final = 1_000_000_000
-# What an exporter lost, or sent in vain.
-_LOSSES: Final = (
+# What an exporter sent beside samples, what it lost, and what it sent in vain.
+_COUNTS: Final = (
     "lost_datagrams",
     "duplicate_datagrams",
     "lost_samples",
@@ -45,6 +45,11 @@ _LOSSES: Final = (
     "counted_samples",
     "discard_samples",
     "unknown_samples",
+    "flow_records",
+    "lost_records",
+    "unread_records",
+    "waiting_sets",
+    "dropped_sets",
 )
 
 Document = dict[str, Any]
@@ -135,7 +140,7 @@ def telemetry_document(telemetry: Telemetry) -> Document:
     return {
         "datagrams": telemetry.datagrams,
         "flow_samples": telemetry.flow_samples,
-        "flow_records": 0,  # no flow-record protocol is read yet
+        "flow_records": telemetry.flow_records,
         "counter_samples": telemetry.counter_samples,
         "lost_datagrams": telemetry.lost_datagrams,
         "decode_errors": telemetry.decode_errors,
@@ -178,7 +183,7 @@ def exporter_document(exporter: ExporterHealth) -> Document:
     """One of the contract's "exporters"."""
     return {
         "agent": exporter.agent,
-        "sub_agent": exporter.sub_agent,
+        "sub_agent" if exporter.protocol == "sflow5" else "domain": exporter.sub_agent,
         "protocol": exporter.protocol,
         "datagrams": exporter.datagrams,
         "flow_samples": exporter.flow_samples,
@@ -195,7 +200,7 @@ def exporter_document(exporter: ExporterHealth) -> Document:
             "skew_ppm": exporter.clock.skew_ppm,
             "jitter_s": exporter.clock.jitter_s,
         },
-        **{name: getattr(exporter, name) for name in _LOSSES},
+        **{name: getattr(exporter, name) for name in _COUNTS},
         "decode_errors": exporter.decode_errors,
         "restarts": exporter.restarts,
         "state": exporter.state,

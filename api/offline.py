@@ -25,7 +25,7 @@ def analyze(
     Parameters
     ----------
     captures
-        pcap or pcapng files, also gzip, in any order.
+        pcap, pcapng or IPFIX files, also gzip, in any order.
     inventory
         TOML file that names hosts, NICs and switches; without it hosts are inferred.
     on_progress
@@ -79,7 +79,7 @@ def analyze_stored(
 
     known = Inventory() if inventory is None else read_inventory(inventory)
     telemetry = read(directory, start_ns, end_ns)
-    if not len(telemetry.flows) and not len(telemetry.counters):
+    if not any(map(len, (telemetry.flows, telemetry.counters, telemetry.records))):
         reasons = "".join(f"; {error.file}: {error.reason}" for error in telemetry.errors)
         raise NothingToAnalyze(f"{directory}: no samples of that time{reasons}")
     return analyse_window(telemetry, known), telemetry

@@ -18,6 +18,7 @@ from duckdb.func import ARROW
 from api.errors import QueryFailed
 from collector.addresses import distinct
 from collector.errors import StoreError
+from collector.records import RECORD_ABSENT, RecordTime
 from collector.schema import (
     ABSENT,
     Encapsulation,
@@ -46,7 +47,10 @@ _NAMES: Final[dict[str, type[IntEnum]]] = {
     "header_state": HeaderState,
     "encapsulation": Encapsulation,
 }
-_ABSENT: Final = dict.fromkeys(("sampling_rate", "src_port", "dst_port"), 0) | ABSENT
+# What a view calls otherwise than the others do: when flows ended is the time of their records.
+_NAMES_OF_RECORDS: Final = _NAMES | {"time_basis": RecordTime}
+_COLUMN: Final = {"end_ns": "time"}
+_ZERO: Final = dict.fromkeys(("sampling_rate", "src_port", "dst_port"), 0)
 _WORDS: Final = {"direction": ("unknown", "received", "sent")}
 
 _REASON: Final = (
@@ -115,7 +119,7 @@ def _bind(connection: DuckDBPyConnection, directory: Path) -> None:
             f"SELECT * FROM {rows}"
             for rows in (f"{view}_of_none", *map(_read_parquet, _alike(files)))
         )
-        connection.execute(f"CREATE VIEW {view} AS SELECT {_columns(schema)} FROM ({source})")
+        connection.execute(f"CREATE VIEW {view} AS SELECT {_columns(view)} FROM ({source})")
         allowed += [str(file.path) for file in files]
     for setting, value in (
         ("memory_limit", _quoted(_MEMORY)),
@@ -155,8 +159,12 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _columns(schema: pa.Schema) -> str:
-    """What a view selects from the files of a schema."""
+def _columns(view: str) -> str:
+    """What a view selects from its files."""
+    schema = SCHEMAS[view]
+    of_records = view == "records"
+    names = _NAMES_OF_RECORDS if of_records else _NAMES
+    absent = _ZERO | (RECORD_ABSENT if of_records else ABSENT)
     selected = []
     for name in schema.names:
         if name.endswith("_lo"):
@@ -168,18 +176,18 @@ def _columns(schema: pa.Schema) -> str:
             selected.append("split_part(exporter, ' ', 1) AS agent")
             selected.append("split_part(exporter, ' ', 2)::UINTEGER AS sub_agent")
             column, expression = "exporter_protocol", "split_part(exporter, ' ', 3)"
-        elif name in _NAMES or name in _WORDS:
+        elif name in names or name in _WORDS:
             column = name
-            words = _WORDS.get(name) or [member.name.lower() for member in _NAMES[name]]
+            words = _WORDS.get(name) or [member.name.lower() for member in names[name]]
             expression = f"([{', '.join(map(_quoted, words))}])[{name}::INTEGER + 1]"
         elif name == "reason":
             column, expression = name, _REASON
         elif pa.types.is_binary(schema.field(name).type):
             column, expression = name, f"nullif({name}::VARCHAR, '')"
-        elif name in _ABSENT:
-            column, expression = name, f"nullif({name}, {_ABSENT[name]})"
+        elif name in absent:
+            column, expression = name, f"nullif({name}, {absent[name]})"
         else:
-            column, expression = name.removesuffix("_ns"), name
+            column, expression = _COLUMN.get(name, name.removesuffix("_ns")), name
         selected.append(f'{expression} AS "{column}"')
     return ", ".join(selected)
 

@@ -67,6 +67,7 @@ class Accounts:
             errors=_errors(error for told in parts for error in told.errors),
             datagrams=sum(told.datagrams for told in parts),
             flow_samples=sum(told.flow_samples for told in parts),
+            flow_records=sum(told.flow_records for told in parts),
             counter_samples=sum(told.counter_samples for told in parts),
             lost_datagrams=sum(told.lost_datagrams for told in parts),
             decode_errors=sum(told.decode_errors for told in parts),
@@ -89,6 +90,7 @@ def _one(healths: list[ExporterHealth]) -> ExporterHealth:
         max(healths, key=lambda health: health.datagrams),
         sampling_rates=tuple(sorted(rates)),
         notes=tuple(note for health in healths for note in health.notes),
+        waiting_sets=sum(health.waiting_sets for health in healths),
         **{name: sum(getattr(health, name) for health in healths) for name in COUNTS},
     )
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
 from ipaddress import IPv4Network, IPv6Network
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from collector.link import DatagramBatch
 
@@ -44,7 +42,7 @@ class AllowList:
         if allowed.all():
             return batch
         self.refused += int((~allowed).sum())
-        return _rows(batch, allowed)
+        return batch.take(allowed)
 
 
 def _as_ipv6(
@@ -58,12 +56,3 @@ def _as_ipv6(
     halves = (address >> 64, address & _HALF, mask >> 64, mask & _HALF)
     hi, lo, hi_mask, lo_mask = (np.uint64(half) for half in halves)
     return hi, lo, hi_mask, lo_mask
-
-
-def _rows(batch: DatagramBatch, rows: NDArray[np.bool_]) -> DatagramBatch:
-    columns = {
-        column.name: getattr(batch, column.name)[rows]
-        for column in fields(DatagramBatch)
-        if column.name != "buffer"
-    }
-    return replace(batch, **columns)

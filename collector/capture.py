@@ -11,6 +11,7 @@ import numpy as np
 
 from collector import pcap, pcapng
 from collector.errors import CaptureError, NothingReadError
+from collector.ipfix import files
 from collector.link import DatagramBatch, datagrams
 from collector.packets import Faults
 from collector.schema import DecodeError
@@ -30,7 +31,7 @@ def read_capture(
     on_progress: Progress | None = None,
     block_bytes: int = BLOCK_BYTES,
 ) -> Iterator[DatagramBatch]:
-    """Read one capture: pcap or pcapng, plain or gzip.
+    """Read one capture: pcap or pcapng, or a file of IPFIX messages; plain or gzip.
 
     Parameters
     ----------
@@ -57,11 +58,15 @@ def read_capture(
     with ByteSource(path) as source:
         window = Window(source, block_bytes)
         whole = window.advance(0, pcap.HEADER_BYTES)
-        magic = window.buffer[: min(4, window.end)].tobytes()
+        head = window.buffer[: min(pcap.HEADER_BYTES, window.end)].tobytes()
+        magic = head[:4]
+        batches: Iterator[tuple[DatagramBatch, int]]
         if magic in pcap.MAGICS and whole:
-            batches = pcap.packets(window, faults)
+            batches = (datagrams(each, faults) for each in pcap.packets(window, faults))
         elif magic == pcapng.MAGIC and whole:
-            batches = pcapng.packets(window, faults)
+            batches = (datagrams(each, faults) for each in pcapng.packets(window, faults))
+        elif files.begins(head):
+            batches = ((each, 0) for each in files.messages(window, path, faults))
         elif source.fault is not None and not window.end:
             raise CaptureError(path, 0, source.fault)
         elif not window.end:
@@ -69,9 +74,10 @@ def read_capture(
         elif magic in pcap.MAGICS or magic == pcapng.MAGIC:
             raise CaptureError(path, window.end, "the file ends inside its header")
         else:
-            raise CaptureError(path, 0, f"no pcap or pcapng file: it begins with {magic.hex(' ')}")
-        for packets in batches:
-            batch, seen = datagrams(packets, faults)
+            raise CaptureError(
+                path, 0, f"no pcap, pcapng or IPFIX file: it begins with {magic.hex(' ')}"
+            )
+        for batch, seen in batches:
             udp += seen
             if len(batch):
                 found += len(batch)
@@ -81,7 +87,7 @@ def read_capture(
         if source.fault is not None:
             faults.note(source.fault, window.file_offset + window.end)
     if not found:
-        faults.note(f"no sFlow datagram among its {udp} UDP packets", None)
+        faults.note(f"no sFlow, IPFIX or NetFlow datagram among its {udp} UDP packets", None)
 
 
 def first_arrival_ns(path: Path) -> int | None:

@@ -8,68 +8,56 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from collector import sflow
-from collector.addresses import distinct
+from collector.batches import Batch
 from collector.capture import read_captures
-from collector.exporters import MOST_EXPORTERS, Arrivals, ExporterTable
-from collector.latest import Latest
-from collector.link import DatagramBatch, Defect
+from collector.ipfix import IpfixIngest
+from collector.ipfix.health import health_of
+from collector.ipfix.messages import of_records
+from collector.link import DatagramBatch
 from collector.packets import Faults
-from collector.polled import HostBatch, PortBatch
-from collector.schema import (
-    I64,
-    CounterBatch,
-    DecodeError,
-    DiscardBatch,
-    FlowBatch,
-    Telemetry,
-)
-from collector.sflow import DETAIL_BYTES, Sampled, Samples, Status
-from collector.unknown import TagTable
+from collector.records import RecordBatch
+from collector.roster import Roster
+from collector.schema import CounterBatch, DecodeError, DiscardBatch, FlowBatch, Telemetry
+from collector.sflow.ingest import SflowIngest
 
 # A collector whose clock was not yet set stamps 1970, and one such sample would stretch the window
 # over decades; nobody analyses captures that are this far apart as one.
 APART_NS: Final = 31 * 86_400 * 1_000_000_000
+_SFLOW: Final = 0
+_RECORDS: Final = 1
+_NO_FLOWS: Final = FlowBatch.empty()
 _NO_COUNTERS: Final = CounterBatch.empty()
 _NO_DISCARDS: Final = DiscardBatch.empty()
-Rows = TypeVar("Rows", CounterBatch, PortBatch, HostBatch)
+_NO_RECORDS: Final = RecordBatch.empty()
+Rows = TypeVar("Rows", bound=Batch)
 
 
-class _Arrived(NamedTuple):
-    """Datagrams, and what the table of exporters makes of them."""
+class Decoded(NamedTuple):
+    """What came of some datagrams; exporters are numbered as in `Ingest.telemetry`."""
 
-    batch: DatagramBatch
-    arrivals: Arrivals
-
-    def stamped(self, rows: Rows, datagram: I64) -> Rows:
-        """The rows that count, with exporter and arrival."""
-        kept = self.arrivals.fresh[datagram]
-        stamped = rows.take(kept)
-        stamped.exporter[:] = self.arrivals.exporter[datagram[kept]]
-        stamped.time_ns[:] = self.batch.arrival_ns[datagram[kept]]
-        return stamped
+    flows: FlowBatch
+    counters: CounterBatch
+    discards: DiscardBatch
+    records: RecordBatch
 
 
 class Ingest:
-    """Decodes datagrams as they come, from captures or from the wire.
+    """Decodes datagrams of sFlow, IPFIX and NetFlow as they come, from captures or from the wire.
 
-    It remembers what one exporter's datagrams say of the next (loss, duplicates, flush times), so
-    all datagrams of a window or of a service's life go through one of these, in their order and
-    from one thread.
+    It remembers what one exporter's datagrams say of the next (loss, duplicates, flush times,
+    templates), so all datagrams of a window or of a service's life go through one of these, in
+    their order and from one thread. Which protocol a datagram is of is told by its first bytes.
     """
 
     def __init__(self) -> None:
-        self._exporters = ExporterTable()
-        self._latest = Latest()
-        self._tags = TagTable()
+        self._sflow = SflowIngest()
+        self._records = IpfixIngest()
+        self._roster = Roster(2)
         self._datagrams = 0
-        self._flow_samples = 0
+        self._flow_records = 0
 
-    def add(
-        self, batch: DatagramBatch, faults: Faults
-    ) -> tuple[FlowBatch, CounterBatch, DiscardBatch]:
+    def add(self, batch: DatagramBatch, faults: Faults) -> Decoded:
         """Decode the next batch of datagrams.
 
         Parameters
@@ -82,105 +70,53 @@ class Ingest:
 
         Returns
         -------
-        FlowBatch, CounterBatch, DiscardBatch
-            In the order of the bytes; exporters are numbered as in `telemetry`.
+        Decoded
+            Rows in the order of the bytes; sampled packets that came as records stand last.
         """
-        samples = sflow.decode(batch)
-        status = samples.headers.status
-        readable: NDArray[np.bool_] = (status < Status.NOT_VERSION_5) | (
-            status > Status.BAD_ADDRESS_TYPE
-        )
-        arrivals = self._exporters.arrive(batch, samples.headers, readable)
+        of = of_records(batch)
         self._datagrams += len(batch)
-        if status.any() or batch.defect.any() or (arrivals.exporter < 0).any():
-            self._note_datagrams(batch, samples, arrivals.exporter, readable, faults)
-        self._tags.take(samples.strange, arrivals.exporter, arrivals.fresh)
-
-        arrived = _Arrived(batch, arrivals)
-        flows, kept = self._packets(arrived, samples.flows, samples.sampled, faults)
-        self._exporters.take(flows, samples, kept, arrivals)
-        self._flow_samples += len(flows)
-        counters = self._counters(arrived, samples, faults)
-        return flows, counters, self._discards(arrived, samples, faults)
-
-    def _packets(
-        self, arrived: _Arrived, rows: FlowBatch, sampled: Sampled, faults: Faults
-    ) -> tuple[FlowBatch, I64]:
-        """Sampled packets that count, with header, exporter and time; and which rows they are."""
-        batch, arrivals = arrived
-        repaired = sflow.parse(batch.buffer, rows, sampled)
-        kept = np.flatnonzero(arrivals.fresh[sampled.datagram])
-        everything = len(kept) == len(rows)
-        flows = rows if everything else rows.take(kept)
-        said = sampled if everything else sampled.take(kept)
-        datagram = said.datagram
-        flows.exporter[:] = arrivals.exporter[datagram]
-        absurd = self._exporters.place(flows, arrivals, datagram, said.stamp_ns)
-        timeless = flows.time_ns == 0
-        repaired = repaired if everything else repaired[kept]
-        if absurd.any() or timeless.any() or repaired.any() or said.status.any():
-            where = batch.file_offset[datagram] - batch.offset[datagram]
-            for reason, bad, at in (
-                (
-                    "an exporter timestamp more than an hour from its arrival",
-                    absurd,
-                    said.header_at,
-                ),
-                (
-                    "an impossible frame length, taken from the IP header instead",
-                    repaired != 0,
-                    said.header_at,
-                ),
-                ("neither capture nor exporter gives a time", timeless, said.fault_at),
-                *(
-                    (text, said.status == status, said.fault_at)
-                    for status, text in sflow.REASONS.items()
-                ),
-            ):
-                self._note(reason, flows.exporter[bad].astype(np.int64), (where + at)[bad], faults)
-            if timeless.any():
-                return flows.take(~timeless), kept[~timeless]
-        return flows, kept
-
-    def _counters(self, arrived: _Arrived, samples: Samples, faults: Faults) -> CounterBatch:
-        """Interface counters that count; what else agents told is remembered."""
-        if samples.polled is None:
-            return _NO_COUNTERS
-        polled = samples.polled
-        found = polled.found
-        if found.status.any():
-            fresh = arrived.arrivals.fresh[found.datagram]
-            where = (arrived.batch.file_offset - arrived.batch.offset)[found.datagram]
-            for status, text in sflow.REASONS.items():
-                bad = fresh & (found.status == status)
-                exporter = arrived.arrivals.exporter[found.datagram[bad]]
-                self._note(text, exporter, (where + found.fault_at)[bad], faults)
-        ports = arrived.stamped(polled.ports, polled.port_datagram)
-        self._exporters.name(ports)
-        self._latest.take(ports, arrived.stamped(polled.hosts, polled.host_datagram))
-        return arrived.stamped(polled.counters, polled.counter_datagram)
-
-    def _discards(self, arrived: _Arrived, samples: Samples, faults: Faults) -> DiscardBatch:
-        """Notices of dropped packets that count."""
-        if samples.discards is None:
-            return _NO_DISCARDS
-        notices = samples.discards
-        packets, kept = self._packets(arrived, notices.packets, notices.sampled, faults)
-        packets.sampling_rate.fill(1)
-        drop = notices.drop
-        return DiscardBatch(
-            packets,
-            drop.reason[kept],
-            drop.detail.view(f"S{DETAIL_BYTES}")[kept, 0],
-            notices.sampled.dropped[kept],
+        told = records = None
+        if not of.all() or not len(batch):
+            told = self._sflow.add(batch.take(~of) if of.any() else batch, faults)
+        if of.any():
+            records = self._records.add(batch if of.all() else batch.take(of), faults)
+        self._roster.grow((self._sflow.exporters, len(self._records)))
+        if records is None and told is not None and not len(self._records):
+            return Decoded(*told, _NO_RECORDS)  # then the numbers are the same
+        flows, counters, discards = told or (_NO_FLOWS, _NO_COUNTERS, _NO_DISCARDS)
+        found, counted, sampled = records or (_NO_RECORDS, _NO_COUNTERS, _NO_FLOWS)
+        self._flow_records += len(found)
+        return Decoded(
+            FlowBatch.concat([self._known(_SFLOW, flows), self._known(_RECORDS, sampled)]),
+            CounterBatch.concat([self._known(_SFLOW, counters), self._known(_RECORDS, counted)]),
+            self._known(_SFLOW, discards),
+            self._known(_RECORDS, found),
         )
 
-    def put_right(self, flows: FlowBatch) -> None:
-        """Set right, in place, the times of all samples that `add` gave, at the end of a window.
+    def put_right(self, flows: FlowBatch, records: RecordBatch) -> None:
+        """Set right, in place, all rows that `add` gave, at the end of a window.
 
-        What later samples tell of an exporter's clock is true of earlier ones.
+        What later datagrams tell of an exporter's clock, of its sampling rate, or of flows that it
+        tells of twice, is true of earlier ones.
         """
-        self._exporters.put_right(flows)
+        if not len(self._records):
+            self._sflow.put_right(flows)
+            return
+        own = self._roster.own(_RECORDS)[records.exporter]
+        self._records.put_right(records.but(exporter=own.astype(np.int32)))
+        own = self._roster.own(_SFLOW)[flows.exporter]
+        rows = np.flatnonzero(own >= 0)
+        part = flows.take(rows).but(exporter=own[rows].astype(np.int32))
+        self._sflow.put_right(part)
+        for name in ("time_ns", "time_min_ns", "time_basis"):
+            flows.column(name)[rows] = part.column(name)
+
+    def missing(self) -> list[DecodeError]:
+        """What still waits for its template, and is not read when nothing more comes."""
+        return [
+            DecodeError(agent, None, None, "a set whose template did not come", count)
+            for agent, count in self._records.missing()
+        ]
 
     def telemetry(self, errors: Sequence[DecodeError]) -> Telemetry:
         """What was seen so far, without the rows that `add` gave away.
@@ -190,81 +126,48 @@ class Ingest:
         errors
             What the `Faults` handed to `add` took note of.
         """
-        exporters = self._exporters.health()
-        return Telemetry(
-            flows=FlowBatch.empty(),
-            counters=CounterBatch.empty(),
+        told = self._sflow.telemetry(errors)
+        if not len(self._records):
+            return told
+        known = self._records.exporters()
+        now_ns = max(exporter.heard_ns for exporter in known)
+        tables = (told.exporters, tuple(health_of(exporter, now_ns) for exporter in known))
+        exporters = tuple(tables[table][number] for table, number in self._roster.entries)
+        tags = told.unknown_tags
+        numbers = self._roster.number(_SFLOW, np.array([tag.exporter for tag in tags], np.int64))
+        return replace(
+            told,
             exporters=exporters,
-            errors=tuple(errors),
             datagrams=self._datagrams,
-            flow_samples=self._flow_samples,
+            flow_samples=sum(e.flow_samples for e in exporters),
+            flow_records=self._flow_records,
             counter_samples=sum(e.counter_samples for e in exporters),
             lost_datagrams=sum(e.lost_datagrams for e in exporters),
-            decode_errors=sum(e.count for e in errors),
-            ports=self._latest.ports,
-            hosts=self._latest.hosts,
-            unknown_tags=self._tags.tags(),
+            ports=self._known(_SFLOW, told.ports),
+            hosts=self._known(_SFLOW, told.hosts),
+            unknown_tags=tuple(
+                replace(tag, exporter=number)
+                for tag, number in zip(tags, numbers.tolist(), strict=True)
+            ),
         )
 
-    def _note_datagrams(
-        self,
-        batch: DatagramBatch,
-        samples: Samples,
-        exporter: I64,
-        readable: NDArray[np.bool_],
-        faults: Faults,
-    ) -> None:
-        """Count the datagrams that were damaged: by exporter, or by sender where none is named."""
-        status = samples.headers.status
-        at = samples.headers.fault_at + (batch.file_offset - batch.offset)
-        nameless = np.flatnonzero(~readable)
-        senders, sender = distinct(batch.src_hi[nameless], batch.src_lo[nameless])
-        for code, text in sflow.REASONS.items():
-            bad = status[nameless] == code
-            numbers, first, counts = _by_number(sender[bad])
-            for number, row, count in zip(numbers, first, counts, strict=True):
-                faults.note(text, int(at[nameless[bad][row]]), count, senders[number])
-        beyond = readable & (exporter < 0)
-        self._note(
-            f"one more than {MOST_EXPORTERS} exporters: not followed",
-            exporter[beyond],
-            at[beyond],
-            faults,
-        )
-        readable = readable & ~beyond
-        cut = batch.defect != Defect.NONE
-        for defect, text in sflow.DEFECT_REASONS.items():
-            bad = readable & (batch.defect == defect)
-            self._note(text, exporter[bad], at[bad], faults)
-        for code, text in sflow.REASONS.items():
-            bad = readable & ~cut & (status == code)
-            self._note(text, exporter[bad], at[bad], faults)
-
-    def _note(self, reason: str, exporter: I64, at: I64, faults: Faults) -> None:
-        """Count `reason` once per row, by exporter."""
-        if not len(exporter):
-            return
-        self._exporters.add_errors(exporter[exporter >= 0])
-        numbers, first, counts = _by_number(exporter)
-        for number, row, count in zip(numbers, first, counts, strict=True):
-            agent = self._exporters.agent(number) if number >= 0 else None
-            faults.note(reason, int(at[row]), count, agent)
+    def _known(self, table: int, rows: Rows) -> Rows:
+        """The rows of one table of exporters, as they are numbered here."""
+        if not len(rows):
+            return rows
+        return rows.but(exporter=self._roster.number(table, rows.column("exporter")))
 
 
-def _by_number(numbers: NDArray[np.int64]) -> tuple[list[int], list[int], list[int]]:
-    """Distinct numbers, where each first stands, and how often."""
-    values, first, counts = np.unique(numbers, return_index=True, return_counts=True)
-    return values.tolist(), first.tolist(), counts.tolist()
-
-
-def _together(flows: FlowBatch) -> tuple[FlowBatch, int]:
-    """The samples near the median time, and how many are not."""
-    if not len(flows):
-        return flows, 0
-    time_ns = flows.time_ns.astype(np.float64)  # differences of int64 could overflow
-    near = np.abs(time_ns - np.median(time_ns)) <= APART_NS
-    apart = len(flows) - int(near.sum())
-    return (flows.take(near), apart) if apart else (flows, 0)
+def _together(flows: FlowBatch, records: RecordBatch) -> tuple[FlowBatch, RecordBatch, int]:
+    """The rows near the median time, and how many are not."""
+    if not len(flows) and not len(records):
+        return flows, records, 0
+    # As numbers with a point: differences of int64 could overflow.
+    times = [flows.time_ns.astype(np.float64), records.end_ns.astype(np.float64)]
+    median = np.median(np.concatenate(times))
+    near = [np.abs(time - median) <= APART_NS for time in times]
+    apart = sum(len(rows) - int(rows.sum()) for rows in near)
+    return (flows.take(near[0]), records.take(near[1]), apart) if apart else (flows, records, 0)
 
 
 def ingest(
@@ -275,9 +178,9 @@ def ingest(
     Parameters
     ----------
     captures
-        pcap or pcapng files, plain or gzip, with sFlow version 5 datagrams. They are read in the
-        order of their first datagram, whatever order they are given in, pipes last; one given
-        twice counts once.
+        pcap or pcapng files with datagrams of sFlow version 5, IPFIX and NetFlow, or files of IPFIX
+        messages; plain or gzip. They are read in the order of their first datagram, whatever order
+        they are given in, pipes last; one given twice counts once.
     on_progress
         Called now and then with the bytes read so far and the bytes of all files.
 
@@ -297,28 +200,28 @@ def ingest(
     A sample's time is the exporter's stamp (record 0:1043) where there is one that is near the
     datagram's arrival, else the arrival: then the sample was taken at the earliest when the
     exporter sent its previous datagram, and never more than a second (its flush) before. Stamps of
-    a clock that is surely off are put right (`collector.clock`, `collector.hops`). Samples more
-    than `APART_NS` from the median time are counted, but not part of the window.
+    a clock that is surely off are put right (`collector.clock`, `collector.hops`). Samples and
+    records more than `APART_NS` from the median time are counted, but not part of the window.
     """
     window = Ingest()
-    flows: list[FlowBatch] = []
-    counters: list[CounterBatch] = []
-    discards: list[DiscardBatch] = []
     errors: list[DecodeError] = []
-    for batch, faults in read_captures(captures, errors, on_progress):
-        pieces = window.add(batch, faults)
-        flows.append(pieces[0])
-        counters.append(pieces[1])
-        discards.append(pieces[2])
-    everything = FlowBatch.concat(flows)
-    window.put_right(everything)
-    together, apart = _together(everything)
+    pieces = [
+        window.add(batch, faults) for batch, faults in read_captures(captures, errors, on_progress)
+    ]
+    flows = FlowBatch.concat([piece.flows for piece in pieces])
+    counters = CounterBatch.concat([piece.counters for piece in pieces])
+    discards = DiscardBatch.concat([piece.discards for piece in pieces])
+    records = RecordBatch.concat([piece.records for piece in pieces])
+    window.put_right(flows, records)
+    flows, records, apart = _together(flows, records)
     if apart:
         reason = "a time more than 31 days from that of most samples: left out"
         errors.append(DecodeError(None, None, None, reason, apart))
+    errors += window.missing()
     return replace(
         window.telemetry(errors),
-        flows=together,
-        counters=CounterBatch.concat(counters),
-        discards=DiscardBatch.concat(discards),
+        flows=flows,
+        counters=counters,
+        discards=discards,
+        records=records,
     )

@@ -12,6 +12,7 @@ from collector.allow import AllowList
 from collector.ingest import Ingest
 from collector.link import DatagramBatch
 from collector.packets import Faults
+from collector.records import RecordBatch
 from collector.schema import FlowBatch, Telemetry
 from collector.store import Store, StoreStatus, since
 from collector.udp import Reception, UdpReceiver
@@ -27,8 +28,9 @@ class Taken:
 
     Attributes
     ----------
-    flows
-        Its samples; they have been handed to the store, and must not be changed.
+    flows, records
+        Its samples, and its flow records; they have been handed to the store, and must not be
+        changed.
     told
         Counts and exporters since the start, without rows; exporters keep their numbers. Counts may
         be those of a second ago, until there is silence.
@@ -38,6 +40,7 @@ class Taken:
     """
 
     flows: FlowBatch
+    records: RecordBatch
     told: Telemetry
     now_ns: int
 
@@ -159,7 +162,7 @@ class Intake:
             taken = self._add(batch)
         elif self._owing or not self._receiver.finished:
             self._settle()
-            taken = Taken(NOTHING.flows, self._told, time.time_ns())
+            taken = Taken(NOTHING.flows, NOTHING.records, self._told, time.time_ns())
         if self._clock() >= self._flush_s:
             self._settle()
             self._store.flush()
@@ -192,15 +195,13 @@ class Intake:
 
     def _add(self, batch: DatagramBatch) -> Taken:
         now_ns = int(batch.arrival_ns.max())
-        flows, counters, discards = self._ingest.add(self._allow.passed(batch), self._faults)
+        decoded = self._ingest.add(self._allow.passed(batch), self._faults)
         self._owing = True
-        exporters = 1 + max(
-            int(rows.column("exporter").max(initial=-1)) for rows in (flows, counters, discards)
-        )
+        exporters = 1 + max(int(rows.column("exporter").max(initial=-1)) for rows in decoded)
         due = exporters > len(self._told.exporters) or self._clock() >= self._account_s
         news = self._account() if due else self._silence
-        self._store.append(replace(news, flows=flows, counters=counters, discards=discards))
-        return Taken(flows, self._told, now_ns)
+        self._store.append(replace(news, **decoded._asdict()))
+        return Taken(decoded.flows, decoded.records, self._told, now_ns)
 
     def _account(self) -> Telemetry:
         """What came since this was asked last, without rows; `_told` is of this moment then."""

@@ -1,29 +1,34 @@
 """From captured packets down to the UDP payloads that are telemetry.
 
 Source: tcpdump.org link-layer header types; RFC 791 (IPv4), RFC 8200 (IPv6), RFC 768 (UDP);
-sFlow version 5 (sflow.org), 5 "datagram".
+sFlow version 5 (sflow.org), 5 "datagram"; RFC 7011, 3.1 (IPFIX); RFC 3954, 5.1 (NetFlow version 9);
+Cisco, "NetFlow Export Datagram Format" (version 5).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from collector.packets import Faults, PacketBatch
 from collector.schema import I64, U8, U16, U64
 from collector.wire import mapped, u8, u16, u32, u64
 
 SFLOW_PORT: Final = 6343
+IPFIX_PORT: Final = 4739
 _NULL: Final = 0
 _ETHERNET: Final = 1
 _RAW: Final = (12, 14, 101, 228, 229)  # DLT_RAW by system, LINKTYPE_RAW, _IPV4, _IPV6
 _LOOP: Final = 108
 _LINUX_COOKED: Final = 113
 _LINUX_COOKED_2: Final = 276
+_TCP: Final = 6
+_UDP: Final = 17
 _MOST_TAGS: Final = 4
 _MOST_EXTENSIONS: Final = 8
 
@@ -70,6 +75,15 @@ class DatagramBatch:
 
     def __len__(self) -> int:
         return len(self.offset)
+
+    def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> DatagramBatch:
+        """Some of the datagrams, in that order, over the same buffer."""
+        columns: dict[str, Any] = {
+            column.name: getattr(self, column.name)[rows]
+            for column in fields(self)
+            if column.name != "buffer"
+        }
+        return DatagramBatch(buffer=self.buffer, **columns)
 
 
 class _Found(NamedTuple):
@@ -130,11 +144,41 @@ def _looks_like_sflow(buffer: U8, at: int, end: int, length: int) -> bool:
 
 
 @njit(cache=True)
+def _looks_like_records(buffer: U8, at: int, end: int, length: int) -> bool:
+    """A version of IPFIX or NetFlow whose counts and first set fit in `length` bytes."""
+    if end - at < 16:
+        return False
+    version = u16(buffer, at)
+    if version == 5:
+        size = 24 + 48 * u16(buffer, at + 2)
+        return bool(72 <= size <= length < size + 48)
+    if version == 10:
+        size = u16(buffer, at + 2)
+        first = at + 16
+        if size == 16:
+            return bool(length == 16)
+        if not 20 <= size <= length:
+            return False
+    elif version == 9:
+        size = length
+        first = at + 20
+        if not 0 < u16(buffer, at + 2) <= length or size < 24:
+            return False
+    else:
+        return False
+    if end - first < 4:
+        return False
+    kind = u16(buffer, first)
+    announces = kind < 2 if version == 9 else 2 <= kind < 4
+    return bool((announces or kind >= 256) and 4 <= u16(buffer, first + 2) <= at + size - first)
+
+
+@njit(cache=True)
 def _find(buffer: U8, offset: I64, length: I64, link: I64, out: _Found, seen: I64) -> int:
     """Fill `out` with the telemetry among the packets; returns the rows filled.
 
-    `seen` takes the number of packets of an unknown link type, the first of them, and the number
-    of UDP datagrams of any kind.
+    `seen` takes the number of packets of an unknown link type, the first of them, the number of UDP
+    datagrams of any kind, and of segments that carry IPFIX over TCP, and the first of them.
     """
     rows = 0
     for packet in range(len(offset)):
@@ -151,7 +195,8 @@ def _find(buffer: U8, offset: I64, length: I64, link: I64, out: _Found, seen: I6
         fragment = False
         if version == 4:
             at = ip + (u8(buffer, ip) & 15) * 4
-            if at < ip + 20 or buffer[ip + 9] != 17:
+            following = u8(buffer, ip + 9)
+            if at < ip + 20 or following not in (_UDP, _TCP):
                 continue
             flags = u16(buffer, ip + 6)
             if flags & 0x1FFF:
@@ -178,7 +223,7 @@ def _find(buffer: U8, offset: I64, length: I64, link: I64, out: _Found, seen: I6
                     at += 8 + u8(buffer, at + 1) * 8
                 else:
                     break
-            if following != 17:
+            if following not in (_UDP, _TCP):
                 continue
             src_hi = u64(buffer, ip + 8)
             src_lo = u64(buffer, ip + 16)
@@ -186,9 +231,17 @@ def _find(buffer: U8, offset: I64, length: I64, link: I64, out: _Found, seen: I6
             continue
         if end - at < 8:
             continue
-        seen[2] += 1
         src_port = u16(buffer, at)
         dst_port = u16(buffer, at + 2)
+        if following == _TCP:
+            if IPFIX_PORT in (src_port, dst_port) and end - at >= 20:
+                data = at + (u8(buffer, at + 12) >> 4) * 4
+                if data < min(end, ip + total):
+                    if not seen[3]:
+                        seen[4] = packet
+                    seen[3] += 1
+            continue
+        seen[2] += 1
         sent = u16(buffer, at + 4) - 8
         if not fragment and total > at - ip:  # 0: the sender's card filled it in after the capture
             sent = min(sent, ip + total - at - 8)
@@ -199,9 +252,10 @@ def _find(buffer: U8, offset: I64, length: I64, link: I64, out: _Found, seen: I6
         if fragment and total:
             stop = min(stop, ip + total)
         if (
-            src_port != SFLOW_PORT
-            and dst_port != SFLOW_PORT
+            src_port not in (SFLOW_PORT, IPFIX_PORT)
+            and dst_port not in (SFLOW_PORT, IPFIX_PORT)
             and not _looks_like_sflow(buffer, payload, stop, sent)
+            and not _looks_like_records(buffer, payload, stop, sent)
         ):
             continue
         out.packet[rows] = packet
@@ -223,8 +277,8 @@ def _find(buffer: U8, offset: I64, length: I64, link: I64, out: _Found, seen: I6
 def datagrams(batch: PacketBatch, faults: Faults) -> tuple[DatagramBatch, int]:
     """The telemetry datagrams among captured packets.
 
-    A datagram is telemetry if a port says so (6343 on either side) or if its payload begins as
-    sFlow version 5.
+    A datagram is telemetry if a port says so (6343 or 4739 on either side) or if its payload begins
+    as sFlow version 5, IPFIX, or NetFlow version 9 or 5.
 
     Parameters
     ----------
@@ -232,7 +286,7 @@ def datagrams(batch: PacketBatch, faults: Faults) -> tuple[DatagramBatch, int]:
         Packets of any known link type: Ethernet with up to four VLAN tags, Linux cooked (both
         versions), raw IP, null and loopback.
     faults
-        Takes note of packets of an unknown link type.
+        Takes note of packets of an unknown link type, and of IPFIX over TCP.
 
     Returns
     -------
@@ -252,7 +306,7 @@ def datagrams(batch: PacketBatch, faults: Faults) -> tuple[DatagramBatch, int]:
         np.empty(rows, np.uint16),
         np.empty(rows, np.uint8),
     )
-    seen = np.zeros(3, np.int64)
+    seen = np.zeros(5, np.int64)
     count = _find(
         batch.buffer, batch.offset, batch.length, batch.link.astype(np.int64), found, seen
     )
@@ -262,6 +316,12 @@ def datagrams(batch: PacketBatch, faults: Faults) -> tuple[DatagramBatch, int]:
             f"link type {batch.link[first]} is not known",
             batch.file_offset + int(batch.offset[first]),
             int(seen[0]),
+        )
+    if seen[3]:
+        faults.note(
+            "IPFIX over TCP is not read",
+            batch.file_offset + int(batch.offset[int(seen[4])]),
+            int(seen[3]),
         )
     return (
         DatagramBatch(

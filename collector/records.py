@@ -1,20 +1,24 @@
 """The schema of flow records: what exporters of IPFIX and NetFlow say of many packets at once.
 
 A `RecordBatch` is one row per flow record and direction, held as NumPy columns of fixed dtype.
-Absent values follow the rules of `collector.schema`: `RECORD_ABSENT` names them, zero elsewhere.
+Absent values follow the rules of `collector.schema`, which builds on this module: `RECORD_ABSENT`
+names them, zero elsewhere.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from collector.batches import Batch
-from collector.schema import ABSENT_U8, ABSENT_U16, ABSENT_U32, I32, I64, U8, U16, U32, U64
+from collector.polled import I32, I64, U32, U64
 
+U8 = NDArray[np.uint8]
+U16 = NDArray[np.uint16]
 ABSENT_U64: Final = 0xFFFF_FFFF_FFFF_FFFF
 
 
@@ -34,6 +38,7 @@ class Doubt(IntFlag):
     ABSURD_TIME = 4  # a time that cannot be: taken as absent
     REVERSE = 8  # the answering direction of a record of both (RFC 5103)
     FAR_TIME = 16  # more than a day from the time of its message: one of the two clocks is wrong
+    TWICE = 32  # told of leaving, by an exporter that told of the same flow entering
 
 
 RECORD_COLUMNS: Final[dict[str, np.dtype[np.generic]]] = {
@@ -44,7 +49,7 @@ RECORD_COLUMNS: Final[dict[str, np.dtype[np.generic]]] = {
         "start_ns": "i8",  # first packet, ns since the epoch
         "end_ns": "i8",  # last packet
         "time_basis": "u1",  # RecordTime
-        "exporter": "i4",  # index into `IpfixIngest.exporters`
+        "exporter": "i4",  # index into Telemetry.exporters
         "bytes": "u8",  # of the packets that were seen, headers of IP included
         "packets": "u8",
         "src_hi": "u8",
@@ -70,8 +75,8 @@ RECORD_COLUMNS: Final[dict[str, np.dtype[np.generic]]] = {
 }
 RECORD_ABSENT: Final = (
     dict.fromkeys(("bytes", "packets", "selector"), ABSENT_U64)
-    | {"vni": ABSENT_U32, "vlan": ABSENT_U16}
-    | dict.fromkeys(("dscp", "ecn"), ABSENT_U8)
+    | {"vni": 0xFFFF_FFFF, "vlan": 0xFFFF}
+    | dict.fromkeys(("dscp", "ecn"), 0xFF)
 )
 
 
@@ -108,3 +113,8 @@ class RecordBatch(Batch):
     sampling_rate: U32
     end_reason: U8
     doubts: U8
+
+    def column(self, name: str) -> NDArray[Any]:
+        """See `Batch`; the time of a row, `time_ns` as in all tables, is when its flow ended."""
+        column: NDArray[Any] = getattr(self, "end_ns" if name == "time_ns" else name)
+        return column

@@ -14,6 +14,9 @@ import numpy as np
 from collector import sflow
 from collector.capture import Progress, read_captures
 from collector.errors import ReplayRefused
+from collector.ipfix.messages import of_records
+from collector.link import DatagramBatch
+from collector.packets import Faults
 from collector.schema import I64, U8, DecodeError
 from collector.sflow import Sampled
 
@@ -42,7 +45,7 @@ class Departures:
 
 
 class Replay:
-    """The datagrams of captures, to be sent as they came.
+    """The sFlow datagrams of captures, to be sent as they came.
 
     All times move by one constant, so that the first datagram is due when the replay begins. The
     exporter's identity stands in the payload and stays; of a payload, record 0:1043 alone changes.
@@ -102,7 +105,10 @@ class Replay:
         """
         first_ns: int | None = None
         shift_ns = 0
-        for batch, _ in read_captures(self._captures, self.errors, on_progress, _BLOCK_BYTES):
+        for read, faults in read_captures(self._captures, self.errors, on_progress, _BLOCK_BYTES):
+            batch = _samples(read, faults)
+            if not len(batch):
+                continue
             sampled = sflow.decode(batch).sampled
             if first_ns is None:
                 first_ns = int(batch.arrival_ns[0])
@@ -153,3 +159,12 @@ class Replay:
                 " their times are known only to the second, and a speed other than 1 falsifies that"
             )
         return first_ns
+
+
+def _samples(batch: DatagramBatch, faults: Faults) -> DatagramBatch:
+    """Without flow records, whose times are in too many places to move them."""
+    records = of_records(batch)
+    if not records.any():
+        return batch
+    faults.note("flow records are not sent again", None, int(records.sum()))
+    return batch.take(~records)

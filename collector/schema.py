@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from collector.batches import Batch
 from collector.polled import HostBatch, PortBatch
+from collector.records import RecordBatch
 
 ABSENT_U8: Final = 0xFF
 ABSENT_U16: Final = 0xFFFF
@@ -151,7 +152,7 @@ COLUMNS: Final[dict[str, np.dtype[np.generic]]] = {
     }.items()
 }
 # The columns of all tables that are points in time, ns since the epoch.
-TIMES: Final = ("time_ns", "time_min_ns")
+TIMES: Final = ("time_ns", "time_min_ns", "arrival_ns", "export_ns", "start_ns", "end_ns")
 
 # What stands for "absent" by column; zero in all others that may be absent.
 ABSENT: Final = (
@@ -371,11 +372,11 @@ class ClockHealth:
 
 @dataclass(frozen=True, slots=True)
 class ExporterHealth:
-    """One exporter, (agent, sub-agent), as seen in the window."""
+    """One exporter as seen in the window: (agent, sub-agent), or (address, observation domain)."""
 
     agent: str
-    sub_agent: int
-    protocol: str  # "sflow5"
+    sub_agent: int  # of IPFIX the observation domain, of NetFlow the source id or engine
+    protocol: str  # "sflow5", "ipfix", "netflow9" or "netflow5"
     datagrams: int
     flow_samples: int
     counter_samples: int
@@ -383,7 +384,8 @@ class ExporterHealth:
     decode_errors: int
     sampling_rates: tuple[int, ...]
     time_basis: TimeBasis
-    state: str  # "ok" | "counters_only" | "rate_unknown" | "silent" | "moved"
+    # "ok" | "templates_missing" | "counters_only" | "rate_unknown" | "silent" | "moved"
+    state: str
     duplicate_datagrams: int = 0  # dropped: the same bytes came twice
     lost_samples: int = 0  # by the samples' own numbering, lost datagrams included
     dropped_samples: int = 0  # that its samplers chose and could not send, as they count them
@@ -397,11 +399,17 @@ class ExporterHealth:
     notes: tuple[ExporterNote, ...] = field(default=(), compare=False)
     discard_samples: int = 0  # notices of dropped packets (sFlow 0:5)
     unknown_samples: int = 0  # skipped by their length
+    flow_records: int = 0
+    lost_records: int = 0  # by the messages' numbers, where these count records
+    unread_records: int = 0  # of templates without two addresses, nor packets, nor counters
+    waiting_sets: int = 0  # of records, whose template has not come yet
+    dropped_sets: int = 0  # given up, as their template did not come in time
 
 
 _NO_DISCARDS: Final = DiscardBatch.empty()
 _NO_PORTS: Final = PortBatch.empty()
 _NO_HOSTS: Final = HostBatch.empty()
+_NO_RECORDS: Final = RecordBatch.empty()
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,3 +430,5 @@ class Telemetry:
     ports: PortBatch = field(default=_NO_PORTS, compare=False)
     hosts: HostBatch = field(default=_NO_HOSTS, compare=False)
     unknown_tags: tuple[UnknownTag, ...] = ()
+    records: RecordBatch = field(default=_NO_RECORDS, compare=False)
+    flow_records: int = 0

@@ -58,7 +58,7 @@ def warm() -> Telemetry:
         defect=zero.astype(np.uint8),
     )
     ingest = Ingest()
-    flows, counters, _ = ingest.add(batch, Faults())
+    flows, counters, *_ = ingest.add(batch, Faults())
     return replace(ingest.telemetry(()), flows=flows, counters=counters)
 
 

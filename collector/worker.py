@@ -80,7 +80,7 @@ class _Handing:
 
 
 def _rows(taken: Taken | None) -> int:
-    return 0 if taken is None else len(taken.flows)
+    return 0 if taken is None else len(taken.flows) + len(taken.records)
 
 
 def work(

@@ -1,8 +1,9 @@
 """Several receiving processes on one port, as one source of samples.
 
 The kernel gives all datagrams of one sender's address and port to the same socket (SO_REUSEPORT,
-socket(7)), so an exporter stays with one process and its sequence numbers are followed there. The
-sockets belong to the parent: where a process dies, what comes waits for the one that follows.
+socket(7)), so an exporter stays with one process and its sequence numbers are followed there; what
+sends records stays with one by its address alone (`collector.steering`), and so do its templates.
+The sockets belong to the parent: where a process dies, what comes waits for the one that follows.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Final
 from collector.accounts import NOTHING, Accounts
 from collector.intake import Standing, Taken
 from collector.schema import I32, Telemetry
+from collector.steering import steer
 from collector.store import StoreSettings, StoreStatus
 from collector.udp import RECEIVE_BUFFER_BYTES, Reception, bind
 from collector.worker import Told, work
@@ -118,6 +120,7 @@ class Workers:
             for _ in range(count):
                 sockets.append(bind(host, port, receive_buffer_bytes, reuse_port=True))
                 port = int(sockets[0].getsockname()[1])
+            steer(sockets)
             self._workers = [_Worker(own, (allow, directory, settings)) for own in sockets]
         except BaseException:
             for own in sockets:
@@ -200,8 +203,10 @@ class Workers:
         worker.told = taken.told
         if len(worker.number) != len(taken.told.exporters):
             worker.number = self._accounts.number(taken.told)
-        flows = replace(taken.flows, exporter=worker.number[taken.flows.exporter])
-        return Taken(flows, self._told(), self._now_ns())
+        number = worker.number
+        flows = taken.flows.but(exporter=number[taken.flows.exporter])
+        records = taken.records.but(exporter=number[taken.records.exporter])
+        return Taken(flows, records, self._told(), self._now_ns())
 
     def _now_ns(self) -> int:
         """Up to where all that live have told what came: the slowest sets the clock."""

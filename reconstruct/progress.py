@@ -13,13 +13,17 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from collector.records import RecordBatch
 from collector.schema import I32, FlowBatch, Telemetry, Transport
 from reconstruct.acknowledgements import Curve, mean_messages
 from reconstruct.binning import bin_slice
 from reconstruct.bins import RECORD_UNIT_BYTES, Connections, Progress, ProgressBins, Verb
 from reconstruct.merging import Pick, group_rows, merge
+from reconstruct.records import bins_of_records
 from reconstruct.slices import Slice, StreamKind, Streams
+from reconstruct.untold import untold
 
+MOST_BEFORE_NS: Final = 120_000_000_000  # twice the longest active timeout worth analysing
 PATH_MTUS: Final = np.array([256, 512, 1024, 2048, 4096])  # the IB path MTUs there are
 
 
@@ -29,22 +33,32 @@ def follow(telemetry: Telemetry) -> Progress:
     Parameters
     ----------
     telemetry : Telemetry
-        As read by `collector.ingest`; rows in any order.
+        As read by `collector.ingest`; rows in any order. Flow records count for what no sample
+        tells of.
 
     Returns
     -------
     Progress
-        Empty tables where nothing of RoCEv2 or TCP was sampled.
+        Empty tables where nothing of RoCEv2 or TCP was sampled or recorded.
     """
-    start, end = _window(telemetry.flows)
-    return join([bin_slice(telemetry.flows, telemetry.exporters, start, end)])
+    start, end = _window(telemetry.flows, telemetry.records)
+    slices = [bin_slice(telemetry.flows, telemetry.exporters, start, end)]
+    if len(records := untold(telemetry.records, telemetry.flows)):
+        slices.append(bins_of_records(records, telemetry.exporters, start, end))
+    return join(slices)
 
 
-def _window(flows: FlowBatch) -> tuple[int, int]:
-    """Event time of the first and the last sample."""
-    if not len(flows):
+def _window(flows: FlowBatch, records: RecordBatch) -> tuple[int, int]:
+    """Event time of the first and the last sample, or packet of a record."""
+    first, last = [flows.time_ns], [flows.time_ns]
+    if len(records):
+        # What a record says of long before all others ended is told by nothing else.
+        since = int(records.end_ns.min()) - MOST_BEFORE_NS
+        first.append(np.maximum(records.start_ns, since))
+        last.append(records.end_ns)
+    if not any(map(len, last)):
         return 0, 0
-    return int(flows.time_ns.min()), int(flows.time_ns.max())
+    return int(np.concatenate(first).min()), int(np.concatenate(last).max())
 
 
 def join(slices: Sequence[Slice], pick: Pick | None = None) -> Progress:

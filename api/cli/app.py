@@ -96,7 +96,7 @@ def analyze(
         list[Path] | None,
         typer.Argument(
             metavar="CAPTURE...",
-            help="pcap or pcapng, also gzip, holding sFlow datagrams; several make one window.",
+            help="pcap, pcapng or IPFIX files, also gzip, with telemetry; several make one window.",
         ),
     ] = None,
     store: Annotated[
@@ -255,7 +255,10 @@ def serve(
     ] = None,
     listen: Annotated[
         str | None,
-        typer.Option(help="Where to receive sFlow over UDP; else [::]:6343.", metavar="HOST:PORT"),
+        typer.Option(
+            help="Where to receive telemetry over UDP; else [::]:6343.",
+            metavar="HOST:PORT",
+        ),
     ] = None,
     http: Annotated[
         str | None,

@@ -69,29 +69,38 @@ def page_lines(service: Document, now_ns: int) -> Iterator[Line]:
         The time, ns since the epoch.
     """
     up = human_span((now_ns - read_time(service["started_at"])) / 1e9)
+    records = service["flow_records"]
     yield Text(
-        f"{service['flow_samples']:,} flow and {service['counter_samples']:,} counter samples in"
-        f" {service['datagrams']:,} datagrams since the start {up} ago"
+        f"{service['flow_samples']:,} flow and {service['counter_samples']:,} counter samples"
+        + f" and {records:,} flow records" * bool(records)
+        + f" in {service['datagrams']:,} datagrams since the start {up} ago"
     )
     yield loss_line(service)
     if not service["exporters"]:
         yield Text("no exporter: ringscope doctor says how to point a switch here")
         return
     yield Text()
+    records = any(exporter["flow_records"] for exporter in service["exporters"])
     rows = table(
         *("exporter", "state", "rate", "time by", "clock", "datagrams", "flow samples"),
+        *("flow records",) * records,
         *("counter samples", "lost", "samples lost", "errors"),
     )
     for exporter in sorted(service["exporters"], key=lambda e: natural(e["agent"])):
         rates = sorted(exporter["sampling_rates"])
         rows.add_row(
-            Text(f"{exporter['agent']}/{exporter['sub_agent']}"),
+            Text(name_of(exporter)),
             Text(exporter["state"], "green" if exporter["state"] == "ok" else "yellow"),
             Text(", ".join(f"1:{rate:,}" for rate in rates) or UNKNOWN),
-            Text(exporter["time_basis"] if exporter["flow_samples"] else UNKNOWN),
+            Text(
+                exporter["time_basis"]
+                if exporter["flow_samples"] or exporter["flow_records"]
+                else UNKNOWN
+            ),
             clock_cell(exporter),
             Text(f"{exporter['datagrams']:,}"),
             Text(f"{exporter['flow_samples']:,}"),
+            *(Text(f"{exporter['flow_records']:,}"),) * records,
             Text(f"{exporter['counter_samples']:,}"),
             Text(f"{exporter['lost_datagrams']:,}", "yellow" * bool(exporter["lost_datagrams"])),
             samples_cell(exporter),
@@ -99,7 +108,15 @@ def page_lines(service: Document, now_ns: int) -> Iterator[Line]:
         )
     yield rows
     yield from pool_lines(service["exporters"])
+    yield from record_lines(service["exporters"])
     yield from note_lines(service["exporters"])
+
+
+def name_of(exporter: Document) -> str:
+    """Its address, and its sub-agent; of IPFIX and NetFlow, protocol and observation domain."""
+    if "sub_agent" in exporter:
+        return f"{exporter['agent']}/{exporter['sub_agent']}"
+    return f"{exporter['agent']}/{exporter['protocol']}:{exporter['domain']}"
 
 
 def clock_cell(exporter: Document) -> Text:
@@ -113,8 +130,8 @@ def clock_cell(exporter: Document) -> Text:
 
 
 def samples_cell(exporter: Document) -> Text:
-    """Flow samples that were lost on the way, or that the exporter could not send."""
-    lost = exporter["lost_samples"] + exporter["dropped_samples"]
+    """Flow samples and records that were lost on the way, or that the exporter could not send."""
+    lost = exporter["lost_samples"] + exporter["dropped_samples"] + exporter["lost_records"]
     return Text(f"{lost:,}", "yellow" * bool(lost))
 
 
@@ -129,10 +146,22 @@ def pool_lines(exporters: Sequence[Document]) -> Iterator[Line]:
             # Sampling is random, and counters are of a moment: a twentieth is no chance.
             if missing > 4 * exporter[due] ** 0.5 and 20 * missing > exporter[due]:
                 yield Text(
-                    f"{exporter['agent']}/{exporter['sub_agent']}: {missing:,} of"
+                    f"{name_of(exporter)}: {missing:,} of"
                     f" {exporter[due]:,} samples did not come that were due by {by}",
                     "yellow",
                 )
+
+
+def record_lines(exporters: Sequence[Document]) -> Iterator[Line]:
+    """What came as records and could not be read."""
+    for exporter in exporters:
+        for member, what in (
+            ("waiting_sets", "sets of records wait for their template"),
+            ("dropped_sets", "sets of records were given up: their template did not come"),
+            ("unread_records", "records tell of no flow, no packet and no port"),
+        ):
+            if exporter[member]:
+                yield Text(f"{name_of(exporter)}: {exporter[member]:,} {what}", "yellow")
 
 
 def note_lines(exporters: Sequence[Document]) -> Iterator[Line]:
@@ -146,7 +175,7 @@ def note_lines(exporters: Sequence[Document]) -> Iterator[Line]:
         yield Text(f"{len(notes) - NOTES_SHOWN} older notes: --json has them")
     for note, exporter in notes[-NOTES_SHOWN:]:
         often = f" ({note['count']:,} times)" if note["count"] > 1 else ""
-        name = f"{exporter['agent']}/{exporter['sub_agent']}"
+        name = name_of(exporter)
         yield Text(f"{calendar_time(read_time(note['time']))}  {name}  {note['text']}{often}")
 
 

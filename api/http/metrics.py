@@ -28,10 +28,14 @@ from collector.schema import ExporterHealth
 
 # Of jobs that have series of their own.
 _LIVE: Final = tuple(status for status in get_args(Status) if status != "ended")
-_STATES: Final = ("ok", "counters_only", "rate_unknown", "silent", "moved")
+_STATES: Final = (*("ok", "templates_missing", "counters_only", "rate_unknown", "silent", "moved"),)
 # By exporter: no counters, as what comes late was not lost after all, and exporters may go.
 _LOSSES: Final = {
     "lost_datagrams": "Datagrams an exporter sent that did not arrive, by their sequence numbers.",
+    "lost_records": "Flow records that did not arrive, where an exporter numbers them.",
+    "waiting_sets": "Sets of records whose template has not come.",
+    "dropped_sets": "Sets of records given up, as their template did not come in time.",
+    "unread_records": "Records that tell of no flow, no packet and no port.",
     "lost_samples": "Flow samples that did not arrive, by their sequence numbers.",
     "dropped_samples": "Flow samples an exporter chose and could not send, as it counts them.",
     "expected_samples": "Flow samples due by the packets that an exporter chose from.",
@@ -41,7 +45,8 @@ _LOSSES: Final = {
     "restarts": "How often an exporter started again.",
 }
 
-_EXPORTER: Final = ("exporter", "sub_agent")
+# Of IPFIX and NetFlow the observation domain stands for the sub-agent.
+_EXPORTER: Final = ("exporter", "sub_agent", "protocol")
 
 router = APIRouter(tags=["metrics"])
 
@@ -100,6 +105,7 @@ def _reception(account: Account) -> Iterator[Metric]:
     samples.add_metric(["flow"], account.flow_samples)
     samples.add_metric(["counter"], account.counter_samples)
     yield samples
+    yield CounterMetricFamily("ringscope_records", "Flow records decoded.", account.flow_records)
     yield CounterMetricFamily(
         "ringscope_decode_errors", "Samples or datagrams not understood.", account.decode_errors
     )
@@ -153,7 +159,7 @@ def _clocks(exporters: tuple[ExporterHealth, ...]) -> Iterator[Metric]:
 
 
 def _labels(exporter: ExporterHealth) -> list[str]:
-    return [exporter.agent, str(exporter.sub_agent)]
+    return [exporter.agent, str(exporter.sub_agent), exporter.protocol]
 
 
 def _analysis(account: Account) -> Iterator[Metric]:

@@ -165,6 +165,7 @@ class Service(_Answer):
     backlog_drops: int
     refused_datagrams: int
     flow_samples: int
+    flow_records: int
     counter_samples: int
     decode_errors: int
     rows_stored: int

@@ -269,7 +269,8 @@ def _telemetry(telemetry: Telemetry) -> Iterator[Line]:
     yield _labelled(
         "telemetry",
         f"{telemetry.flow_samples:,} flow and {telemetry.counter_samples:,} counter samples"
-        f" in {telemetry.datagrams:,} datagrams, ",
+        + (f" and {telemetry.flow_records:,} flow records" if telemetry.flow_records else "")
+        + f" in {telemetry.datagrams:,} datagrams, ",
         (f"{lost:,} lost", "yellow" if lost else ""),
         ", ",
         (f"{bad:,} decode errors", "yellow" if bad else ""),
@@ -278,7 +279,7 @@ def _telemetry(telemetry: Telemetry) -> Iterator[Line]:
     alike: dict[tuple[str, ...], list[ExporterHealth]] = {}
     for exporter in sorted(telemetry.exporters, key=lambda e: natural(e.agent)):
         time = "no samples"
-        if exporter.flow_samples:
+        if exporter.flow_samples or exporter.flow_records:
             time = f"time by {exporter.time_basis.name.lower()}"
         alike.setdefault((exporter.protocol, time, exporter.state), []).append(exporter)
     for behaviour, exporters in alike.items():

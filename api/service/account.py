@@ -31,7 +31,7 @@ class Account:
     kernel_drops, backlog_drops, refused_datagrams
         Datagrams lost in the socket's buffer, before the decoder, and those of exporters outside
         the allow-list.
-    flow_samples, counter_samples, decode_errors
+    flow_samples, flow_records, counter_samples, decode_errors
     rows_stored, rows_held, rows_lost
         Of the store of samples.
     late_samples
@@ -55,6 +55,7 @@ class Account:
     backlog_drops: int
     refused_datagrams: int
     flow_samples: int
+    flow_records: int
     counter_samples: int
     decode_errors: int
     rows_stored: int

@@ -159,7 +159,7 @@ def _decoding(account: Account, situation: Situation) -> _Step:
             "wrong" if much else "note",
             f"{'nothing' if closed else 'not everything'} can be read: "
             + (_listed(reasons) or f"{account.decode_errors:,} errors"),
-            "only sFlow version 5 is understood" if closed else "",
+            "sFlow version 5, IPFIX, and NetFlow versions 9 and 5 are understood" if closed else "",
         ),
         closed,
     )
@@ -171,9 +171,27 @@ def _samples(account: Account) -> _Step:
             Finding(
                 "samples",
                 "ok",
-                f"{account.flow_samples:,} of packets and {account.counter_samples:,} of counters",
+                f"{account.flow_samples:,} of packets and {account.counter_samples:,} of counters"
+                + (
+                    f"; {account.flow_records:,} flow records are stored, not analysed"
+                    if account.flow_records
+                    else ""
+                ),
             ),
             False,
+        )
+        return
+    if account.flow_records:
+        yield (
+            Finding(
+                "samples",
+                "wrong",
+                f"{account.flow_records:,} flow records and no samples of packets: records have no"
+                " sequence numbers, and are stored, not analysed as they come",
+                "ringscope analyze --store reads them; for the rest sample packets with their"
+                " headers, by sFlow or as IPFIX's dataLinkFrameSection",
+            ),
+            True,
         )
         return
     what = "only counters come, no samples of packets" if account.counter_samples else "none"
@@ -226,6 +244,7 @@ def _exporters(account: Account, situation: Situation) -> Iterator[Finding]:
     mute = [e.agent for e in account.exporters if e.state == "counters_only"]
     unsaid = [e.agent for e in account.exporters if e.state == "rate_unknown"]
     silent = [e.agent for e in account.exporters if e.state == "silent"]
+    untold = [e.agent for e in account.exporters if e.state == "templates_missing"]
     if missing:
         yield Finding(
             "exporters",
@@ -241,6 +260,13 @@ def _exporters(account: Account, situation: Situation) -> Iterator[Finding]:
             f"nothing comes any more from {_listed(silent)}",
             "look whether they still run, and still send here",
         )
+    if untold:
+        yield Finding(
+            "exporters",
+            "note",
+            f"records of {_listed(untold)} wait for templates that have not come",
+            "let these exporters send their templates every minute or so",
+        )
     if mute:
         yield Finding(
             "exporters",
@@ -255,7 +281,7 @@ def _exporters(account: Account, situation: Situation) -> Iterator[Finding]:
             f"{_listed(unsaid)} do not say how often they sample",
             "volumes rest on sequence numbers alone",
         )
-    if not missing and not silent and not mute and not unsaid:
+    if not missing and not silent and not untold and not mute and not unsaid:
         yield Finding("exporters", "ok", f"samples from {_exporter_count(len(come))}")
 
 
@@ -325,6 +351,8 @@ def _losses(account: Account) -> Iterator[Finding]:
     before = sum(exporter.lost_datagrams for exporter in account.exporters)
     worst = sorted(account.exporters, key=lambda exporter: -exporter.lost_datagrams)
     names = [exporter.agent for exporter in worst if exporter.lost_datagrams]
+    records = sum(exporter.lost_records for exporter in account.exporters)
+    of_records = [exporter.agent for exporter in account.exporters if exporter.lost_records]
     came = max(account.datagrams, 1)
     dropped = sum(exporter.dropped_samples for exporter in account.exporters)
     losses = (
@@ -344,6 +372,12 @@ def _losses(account: Account) -> Iterator[Finding]:
             before,
             came + before,
             f"datagrams on the way from {_listed(names)}",
+            "look for drops between these switches and this machine",
+        ),
+        (
+            records,
+            account.flow_records + records,
+            f"flow records on the way from {_listed(of_records)}",
             "look for drops between these switches and this machine",
         ),
         (

@@ -174,6 +174,7 @@ class Service:
             backlog_drops=received.backlog_drops,
             refused_datagrams=taken_in.refused,
             flow_samples=told.flow_samples,
+            flow_records=told.flow_records,
             counter_samples=told.counter_samples,
             decode_errors=told.decode_errors,
             rows_stored=kept.stored_rows,

@@ -48,7 +48,7 @@ class _Section(BaseModel):
 
 
 class ListenSection(_Section):
-    """Receiving sFlow.
+    """Receiving sFlow, IPFIX and NetFlow, at one port.
 
     Attributes
     ----------

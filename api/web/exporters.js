@@ -11,11 +11,12 @@ const BASES = {
   arrival: "times are those of arrival here: iteration ends are less exact",
 };
 const STATES = {
-  ok: "flow samples of known rate come",
+  ok: "flow samples or records of known rate come",
+  templates_missing: "records come whose template has not come: they wait, and are not read",
   counters_only:
     "it sends counters, but no flow samples, or none any more though packets pass: sampling is off",
   rate_unknown:
-    "its samples do not say how densely they were taken: volumes by count are not known",
+    "what it sends does not say how densely it samples: volumes by count are not known",
   silent: "it was heard since the service started, but nothing comes any more",
   moved: "it has another address now and counts as the exporter in its note",
 };
@@ -69,9 +70,12 @@ function clockCell(exporter) {
 function samplesLost(exporter) {
   const { expected_samples: expected = 0, pooled_samples: pooled = 0 } = exporter;
   const { due_samples: due = 0, counted_samples: counted = 0 } = exporter;
-  const lost = (exporter.lost_samples ?? 0) + (exporter.dropped_samples ?? 0);
+  const { lost_records: records = 0, waiting_sets: waiting = 0 } = exporter;
+  const lost = (exporter.lost_samples ?? 0) + (exporter.dropped_samples ?? 0) + records;
   const tip = [
     `${count(exporter.lost_samples ?? 0)} lost on the way`,
+    records && `${count(records)} records lost on the way`,
+    waiting && `${plural(waiting, "set")} of records wait for their template`,
     `${count(exporter.dropped_samples ?? 0)} not sent by the switch`,
     expected && `${count(pooled)} came of ${count(expected)} due by the pools they are chosen from`,
     due && `${count(counted)} came of ${count(due)} due by the packets that its ports counted`,
@@ -135,6 +139,11 @@ function row(exporter) {
     ),
     clockCell(exporter),
     el("td", { "data-label": "flow samples", class: "number" }, count(exporter.flow_samples)),
+    el(
+      "td",
+      { "data-label": "flow records", class: "number" },
+      count(exporter.flow_records ?? 0),
+    ),
     el("td", { "data-label": "counters", class: "number" }, count(exporter.counter_samples)),
     el("td", { "data-label": "datagrams", class: "number" }, count(exporter.datagrams)),
     el("td", { "data-label": "lost", class: `number ${lost ? "bad" : "soft"}` }, count(lost)),
@@ -151,6 +160,7 @@ const HEADS = [
   "time basis",
   "clock",
   "flow samples",
+  "flow records",
   "counters",
   "datagrams",
   "lost",

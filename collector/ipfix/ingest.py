@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from collector.addresses import to_text
 from collector.ipfix import flows, hft, packets, reading, times
+from collector.ipfix.copies import Copies
+from collector.ipfix.crossings import Crossings
 from collector.ipfix.elements import Field
 from collector.ipfix.flows import Around
 from collector.ipfix.layouts import NO_PLAN, Layouts, Replay, follow
@@ -28,6 +29,7 @@ from collector.ipfix.numbering import Numbering
 from collector.ipfix.plans import Plan, Use
 from collector.ipfix.reading import Rows
 from collector.ipfix.sampling import Samplers, rate_of
+from collector.ipfix.tally import RecordExporter, Tally
 from collector.ipfix.templates import Templates
 from collector.ipfix.times import Times
 from collector.ipfix.totals import Totals
@@ -41,6 +43,7 @@ from collector.schema import I64, U8, U32, U64, CounterBatch, FlowBatch
 
 MOST_STREAMS: Final = 1 << 14
 MOST_EXPORTERS: Final = 1 << 13
+GIVEN_UP: Final = "a set whose template did not come: given up"
 _PROTOCOLS: Final = {10: "ipfix", 9: "netflow9", 5: "netflow5"}
 # Padding that is not zero is odd, but no more of it than aligns a set says nothing.
 _SLOPPY_BYTES: Final = 3
@@ -51,25 +54,6 @@ _NO_RATES: Final = (
     np.zeros(0, np.uint32),
 )
 News = tuple[I64, I64, U32, U32]
-
-
-@dataclass(frozen=True, slots=True)
-class RecordExporter:
-    """One exporter of records: an address and an observation domain.
-
-    Attributes
-    ----------
-    lost
-        What its numbers say never came: records of IPFIX and version 5, messages of version 9.
-    """
-
-    agent: str
-    domain: int
-    protocol: str  # "ipfix", "netflow9" or "netflow5"
-    messages: int
-    records: int  # options included
-    lost: int
-    restarts: int
 
 
 class IpfixIngest:
@@ -85,15 +69,23 @@ class IpfixIngest:
         self._streams = KeyTable(MOST_STREAMS)
         self._exporters = KeyTable(MOST_EXPORTERS)
         self._owner = np.zeros(MOST_STREAMS, np.int64)  # by stream: its exporter
-        self._messages = np.zeros(MOST_EXPORTERS, np.int64)
-        self._records = np.zeros(MOST_EXPORTERS, np.int64)
+        self._tally = Tally(MOST_EXPORTERS)
         self._boot_ms = np.full(MOST_EXPORTERS, -1, np.int64)
         self._numbering = Numbering()
         self._templates = Templates()
         self._waiting = Waiting()
         self._samplers = Samplers()
         self._totals = Totals()
-        self.unread_records = 0  # of templates without two addresses, nor packets, nor counters
+        self._copies = Copies()
+        self._crossings = Crossings()
+
+    def __len__(self) -> int:
+        return len(self._exporters)
+
+    @property
+    def unread_records(self) -> int:
+        """Records of templates without two addresses, nor packets, nor counters."""
+        return int(self._tally.counts["unread_records"].sum())
 
     @property
     def waiting_sets(self) -> int:
@@ -126,6 +118,9 @@ class IpfixIngest:
         messages, sets = walk(batch)
         stream, exporter = self._who(batch, messages)
         self._note(batch, messages, stream, exporter, faults)
+        copies = self._copies.find(batch, stream, len(self._streams))
+        self._tally.add("copies", exporter[copies])
+        stream[copies] = -1
         restarted = np.flatnonzero(self._numbering.restarts(stream, messages.uptime_ms))
         damaged, refused = self._templates.damaged, self._templates.refused
         layouts, replays = follow(
@@ -148,26 +143,33 @@ class IpfixIngest:
         works = [work]
         if replays or late:
             held = replayed(replays + late, layouts.plans)
-            np.add.at(self._records, held.exporter, held.records)
+            self._tally.add("records", held.exporter, held.records)
             works.append(held)
         news = [self._options(each, layouts.plans) for each in works]
         pieces = [
             self._rows(each, layouts.plans, told) for each, told in zip(works, news, strict=True)
         ]
-        return (
-            RecordBatch.concat([piece for rows, _, _ in pieces for piece in rows]),
-            CounterBatch.concat([piece for _, rows, _ in pieces for piece in rows]),
-            FlowBatch.concat([piece for _, _, rows in pieces for piece in rows]),
-        )
+        records = RecordBatch.concat([piece for rows, _, _ in pieces for piece in rows])
+        counters = CounterBatch.concat([piece for _, rows, _ in pieces for piece in rows])
+        sampled = FlowBatch.concat([piece for _, _, rows in pieces for piece in rows])
+        self._crossings.mark(records)
+        self._tally.rows(records, counters, sampled)
+        return records, counters, sampled
 
     def put_right(self, records: RecordBatch) -> None:
-        """Fill in, in place, rates that were told only later, at the end of a window."""
+        """Fill in, in place, what was told only later, at the end of a window.
+
+        Rates of records that came before their options, and which flows enter as well as leave.
+        """
         lacking = np.flatnonzero(records.sampling_rate == 0)
+        exporter = records.exporter[lacking].astype(np.int64)
         records.sampling_rate[lacking] = self._samplers.rates(
-            records.exporter[lacking].astype(np.int64),
+            exporter,
             records.selector[lacking],
             _watched(records.direction[lacking], records.input[lacking], records.output[lacking]),
         )
+        self._tally.told_later(exporter, records.sampling_rate[lacking])
+        Crossings(max(2 * len(records), 1)).mark(records)
 
     def exporters(self) -> tuple[RecordExporter, ...]:
         """All exporters seen, as they are numbered in rows."""
@@ -176,15 +178,16 @@ class IpfixIngest:
         lost, restarts = (np.zeros(MOST_EXPORTERS + 1, np.int64) for _ in range(2))
         np.add.at(lost, self._owner[:streams], self._numbering.lost(streams))
         np.add.at(restarts, self._owner[:streams], self._numbering.restarted(streams))
+        waiting = self._waiting.by_exporter()
         return tuple(
-            RecordExporter(
-                to_text(hi, lo),
-                domain >> 8,
-                _PROTOCOLS[domain & 0xFF],
-                int(self._messages[number]),
-                int(self._records[number]),
-                int(lost[number]),
-                int(restarts[number]),
+            self._tally.exporter(
+                number,
+                agent=to_text(hi, lo),
+                domain=domain >> 8,
+                protocol=_PROTOCOLS[domain & 0xFF],
+                waiting_sets=waiting[number],
+                lost=int(lost[number]),
+                restarts=int(restarts[number]),
             )
             for number, (hi, lo, domain) in enumerate(self._exporters.keys.tolist())
         )
@@ -205,7 +208,7 @@ class IpfixIngest:
         exporter[rows[kept]] = owner[kept]
         self._owner[of_stream[kept]] = owner[kept]
         self._numbering.grow(len(self._streams))
-        np.add.at(self._messages, owner[kept], 1)
+        self._tally.heard(owner[kept], batch.arrival_ns[rows[kept]])
         return stream, exporter
 
     def _note(
@@ -228,10 +231,10 @@ class IpfixIngest:
             )
 
     def _note_rows(self, reason: str, rows: I64, exporter: I64, at: I64, faults: Faults) -> None:
+        self._tally.add("errors", exporter[rows])
         numbers, first, counts = np.unique(exporter[rows], return_index=True, return_counts=True)
-        keys = self._exporters.keys
         for number, row, count in zip(numbers, first, counts, strict=True):
-            agent = to_text(int(keys[number, 0]), int(keys[number, 1])) if number >= 0 else None
+            agent = self._agent(int(number)) if number >= 0 else None
             faults.note(reason, int(at[rows[row]]), int(count), agent)
 
     def _fitting(
@@ -274,11 +277,11 @@ class IpfixIngest:
             text = "a set that its template does not fit: it waits for another"
             self._note_rows(text, message[strange], exporter, at, faults)
         good = found & ~strange
-        late = self._wait(batch, messages, sets, layouts, data[~good], stream, exporter)
+        late = self._wait(batch, messages, sets, layouts, data[~good], stream, exporter, faults)
         records[~good] = 0
         units = np.zeros(len(batch), np.int64)
         np.add.at(units, message, records)
-        np.add.at(self._records, exporter[message], records)
+        self._tally.add("records", exporter[message], records)
         units[message[~good]] = -1
         units[messages.version == NETFLOW_9] = 1
         # A message of IPFIX that is damaged may have held more.
@@ -310,6 +313,7 @@ class IpfixIngest:
         rows: I64,
         stream: I64,
         exporter: I64,
+        faults: Faults,
     ) -> list[Replay]:
         """Keep sets whose template is not known until it comes, if it did not within the batch."""
         of = sets.message[rows]
@@ -325,16 +329,38 @@ class IpfixIngest:
             exporter[of],
         )
         late = []
+        gone: list[int] = []
         for row, owner, number, start, end, *around in zip(
             *(column.tolist() for column in columns), strict=True
         ):
             held = Held._make((*around, batch.buffer[start:end].tobytes()))
             plan = layouts.later(row)
             if plan == NO_PLAN:
-                self._waiting.add(owner, number, held)
+                gone += self._waiting.add(owner, number, held)
             else:
                 late.append(Replay(plan, [held]))
+        if gone:
+            lost = np.array(gone, np.int64)
+            self._tally.add("dropped_sets", lost)
+            for number, count in zip(*np.unique(lost, return_counts=True), strict=True):
+                self._note_count(GIVEN_UP, int(number), int(count), faults)
         return late
+
+    def missing(self) -> list[tuple[str, int]]:
+        """Agents of which sets still wait for their template, and how many."""
+        return [
+            (self._agent(exporter), count)
+            for exporter, count in sorted(self._waiting.by_exporter().items())
+        ]
+
+    def _agent(self, exporter: int) -> str:
+        hi, lo, _ = self._exporters.keys[exporter].tolist()
+        return to_text(hi, lo)
+
+    def _note_count(self, reason: str, exporter: int, count: int, faults: Faults) -> None:
+        """Count what has no place in this batch."""
+        self._tally.add("errors", np.array([exporter], np.int64), count)
+        faults.note(reason, None, count, self._agent(exporter))
 
     def _options(self, work: Work, plans: Sequence[Plan]) -> News:
         """Learn rates and starting times."""
@@ -373,7 +399,9 @@ class IpfixIngest:
             rows = read(part, plans)
             kept = packets.readable(rows)
             if len(kept) < len(rows):
-                self.unread_records += len(rows) - len(kept)
+                dropped = np.ones(len(rows), np.bool_)
+                dropped[kept] = False
+                self._tally.add("unread_records", part.exporter[rows.sets[dropped]])
                 rows = rows.take(kept)
             when, around = self._around(part, rows, news)
             seen.append(
@@ -390,7 +418,7 @@ class IpfixIngest:
                 )
             )
         for part in parts(work, plans, Use.NOTHING):
-            self.unread_records += int(part.records.sum())
+            self._tally.add("unread_records", part.exporter, part.records)
         counted = [
             self._counters(part, plans[number])
             for part in parts(work, plans, Use.COUNTERS)

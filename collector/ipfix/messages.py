@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from collector.link import DatagramBatch
 from collector.schema import I64, U8, U32
@@ -172,6 +173,21 @@ def _sets(buffer: U8, out: Messages, body: I64, stop: I64, sets: Sets, filling: 
             count += 1
             at += size
     return count
+
+
+@njit(cache=True, nogil=True)
+def _versions(buffer: U8, offset: I64, length: I64, out: U8) -> None:
+    for row in range(len(offset)):
+        if length[row] >= 2:
+            version = u16(buffer, int(offset[row]))
+            out[row] = version in (IPFIX, NETFLOW_9, NETFLOW_5)
+
+
+def of_records(batch: DatagramBatch) -> NDArray[np.bool_]:
+    """Which datagrams begin with a version of IPFIX or NetFlow; sFlow begins with 16 zero bits."""
+    out = np.zeros(len(batch), np.uint8)
+    _versions(batch.buffer, batch.offset, batch.length, out)
+    return out.astype(np.bool_)
 
 
 def walk(batch: DatagramBatch) -> tuple[Messages, Sets]:

@@ -6,12 +6,12 @@ or restarted for this flow).
 
 from __future__ import annotations
 
-import secrets
 from typing import Final
 
 import numpy as np
 from numba import njit
 
+from collector.ipfix.names import Names
 from collector.keys import KeyTable
 from collector.records import ABSENT_U64
 from collector.schema import I64, U64
@@ -73,7 +73,7 @@ class Totals:
 
     def __init__(self, most: int = MOST_FLOWS) -> None:
         self._most = most
-        self._factors = np.array([secrets.randbits(64) | 1 for _ in range(16)], np.uint64)
+        self._names = Names()
         self._since_ns = 0
         self._newest_ns = 0
         self._begin()
@@ -115,12 +115,7 @@ class Totals:
             self._since_ns = self._newest_ns
             self._begin()
         self._newest_ns = max(self._newest_ns, int(end_ns.max(initial=0)))
-        first = np.zeros(len(total), np.uint64)
-        second = first.copy()
-        for column, factor in zip(key, self._factors, strict=False):
-            first = _mix(first ^ column, factor)
-            second = _mix(second ^ (column + factor), factor ^ np.uint64(0x5555_5555_5555_5554))
-        flow = self._keys.number(first, second, np.zeros(len(total), np.uint64))
+        flow = self._keys.number(*self._names.of(key), np.zeros(len(total), np.uint64))
         _advance(
             flow,
             start_ns,
@@ -135,9 +130,3 @@ class Totals:
             packets,
         )
         return octets, packets
-
-
-def _mix(words: U64, factor: np.uint64) -> U64:
-    mixed: U64 = (words ^ (words >> np.uint64(31))) * factor
-    mixed ^= mixed >> np.uint64(29)
-    return mixed

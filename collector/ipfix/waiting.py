@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from typing import Final, NamedTuple
 
 MOST_BYTES: Final = 8 << 20
@@ -30,19 +30,30 @@ class Waiting:
         self.sets = 0
         self.dropped = 0  # sets whose template did not come in time
 
-    def add(self, stream: int, number: int, held: Held) -> None:
-        """Keep a set until its template comes."""
+    def add(self, stream: int, number: int, held: Held) -> list[int]:
+        """Keep a set until its template comes; returns the exporters of sets that it displaced."""
         size = len(held.content) + _OVERHEAD_BYTES
         if size > MOST_BYTES_OF_A_STREAM:
             self.dropped += 1
-            return
+            return [held.exporter]
+        gone = []
         while self._of_stream.get(stream, 0) + size > MOST_BYTES_OF_A_STREAM:
-            self._drop(stream)
+            gone.append(self._drop(stream))
         while self.bytes + size > MOST_BYTES:
-            self._drop(next(iter(self._held)))
+            gone.append(self._drop(next(iter(self._held))))
         queues = self._held.setdefault(stream, OrderedDict())
         queues.setdefault(number, deque()).append(held)
         self._account(stream, size, 1)
+        return gone
+
+    def by_exporter(self) -> Counter[int]:
+        """How many sets of each exporter wait."""
+        return Counter(
+            held.exporter
+            for queues in self._held.values()
+            for queue in queues.values()
+            for held in queue
+        )
 
     def take(self, stream: int, number: int) -> list[Held]:
         """All that waits for a template, in order; it waits no longer."""
@@ -56,7 +67,7 @@ class Waiting:
             self._account(stream, -len(held.content) - _OVERHEAD_BYTES, -1)
         return found
 
-    def _drop(self, stream: int) -> None:
+    def _drop(self, stream: int) -> int:
         """Give up the set that waits first for the template that is missed longest."""
         queues = self._held[stream]
         number, queue = next(iter(queues.items()))
@@ -67,6 +78,7 @@ class Waiting:
             del self._held[stream]
         self._account(stream, -len(held.content) - _OVERHEAD_BYTES, -1)
         self.dropped += 1
+        return held.exporter
 
     def _account(self, stream: int, size: int, sets: int) -> None:
         self.bytes += size

@@ -2,6 +2,7 @@
 
     DIR/flows/      sampled packets, as `schema.FlowBatch`
     DIR/counters/   interface counters, as `schema.CounterBatch`
+    DIR/records/    flow records, as `records.RecordBatch`; of slices by when the flows ended
     DIR/reports/    what each exporter sent and lost, one row per batch and exporter
     DIR/errors/     what could not be read
     DIR/NAME/       tables of any other kind, as their owner defines them (`TableStore`)

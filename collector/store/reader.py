@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from collector.errors import StoreError
+from collector.records import RecordBatch, RecordTime
 from collector.schema import (
     I32,
     ClockHealth,
@@ -72,20 +73,23 @@ def read(directory: Path, start_ns: int | None = None, end_ns: int | None = None
     flows = window.rows("flows", FlowBatch, numbers)
     counters = window.rows("counters", CounterBatch, numbers)
     discards = window.rows("discards", DiscardBatch, numbers)
+    records = window.rows("records", RecordBatch, numbers)
     for error in window.errors:
         reports.note(error)
     # Those with rows by their number, then those that only sent datagrams.
     known = (*numbers.exporters(), *(exporter for exporter in reports.counts if exporter))
-    health = _health(tuple(dict.fromkeys(known)), flows, reports)
+    health = _health(tuple(dict.fromkeys(known)), flows, records, reports)
     errors = reports.decode_errors()
     return Telemetry(
         flows=flows,
         counters=counters,
         discards=discards,
+        records=records,
         exporters=health,
         errors=errors,
         datagrams=sum(counts["datagrams"] for counts in reports.counts.values()),
         flow_samples=len(flows),
+        flow_records=len(records),
         counter_samples=sum(exporter.counter_samples for exporter in health),
         lost_datagrams=sum(exporter.lost_datagrams for exporter in health),
         decode_errors=sum(error.count for error in errors),
@@ -141,22 +145,28 @@ class _Window:
 
 
 def _health(
-    exporters: tuple[Exporter, ...], flows: FlowBatch, reports: Reports
+    exporters: tuple[Exporter, ...], flows: FlowBatch, records: RecordBatch, reports: Reports
 ) -> tuple[ExporterHealth, ...]:
     """What is known of each exporter: from the rows where they say it, else from the reports."""
-    samples = _tally(flows.exporter, len(exporters))
-    with_rate = _tally(flows.exporter[flows.sampling_rate > 0], len(exporters))
-    by_basis = [
-        _tally(flows.exporter[flows.time_basis == basis], len(exporters)) for basis in TimeBasis
-    ]
+    size = len(exporters)
+    samples, told = _tally(flows.exporter, size), _tally(records.exporter, size)
+    rated = _tally(flows.exporter[flows.sampling_rate > 0], size)
+    rated += _tally(records.exporter[records.sampling_rate > 0], size)
+    by_basis = [_tally(flows.exporter[flows.time_basis == basis], size) for basis in TimeBasis]
+    stamped = records.time_basis != RecordTime.EXPORT
+    by_basis[TimeBasis.EXPORTER] += _tally(records.exporter[stamped], size)
+    by_basis[TimeBasis.ARRIVAL] += _tally(records.exporter[~stamped], size)
     found = []
     for number, exporter in enumerate(exporters):
         agent, sub_agent, protocol = exporter
-        told = reports.counts.get(exporter, Counter())
-        counts = {name: told[name] for name in COUNTS} | {"flow_samples": int(samples[number])}
+        reported = reports.counts.get(exporter, Counter())
+        counts = {name: reported[name] for name in COUNTS} | {
+            "flow_samples": int(samples[number]),
+            "flow_records": int(told[number]),
+        }
         # The basis of most rows; where two are equal, or there are none, the worse.
         basis = max(TimeBasis, key=lambda b: (by_basis[b][number], b))
-        state = "ok" if with_rate[number] else "rate_unknown"
+        state = "ok" if rated[number] else "rate_unknown"
         found.append(
             ExporterHealth(
                 agent=agent,
@@ -164,7 +174,7 @@ def _health(
                 protocol=protocol,
                 sampling_rates=tuple(sorted(reports.rates.get(exporter, ()))),
                 time_basis=basis,
-                state=state if samples[number] else "counters_only",
+                state=state if samples[number] or told[number] else "counters_only",
                 clock=ClockHealth(reason="clocks are not measured from a store"),
                 notes=(),
                 **counts,

@@ -17,6 +17,7 @@ LATER_COUNTS: Final = dict.fromkeys(
     (
         *("dropped_samples", "expected_samples", "pooled_samples"),
         *("due_samples", "counted_samples", "restarts"),
+        *("flow_records", "lost_records", "unread_records", "dropped_sets"),
     ),
     0,
 )

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from collector.batches import Batch
+from collector.records import RecordBatch
 from collector.schema import ABSENT, I32, LATER, TIMES, CounterBatch, DiscardBatch, FlowBatch
 
 Exporter = tuple[str, int, str]  # agent address, sub-agent, protocol
@@ -21,6 +22,7 @@ KINDS: Final[Mapping[str, type[Batch]]] = {
     "flows": FlowBatch,
     "counters": CounterBatch,
     "discards": DiscardBatch,
+    "records": RecordBatch,
 }
 
 TIME: Final = pa.timestamp("ns")  # UTC, and so without a zone

@@ -39,6 +39,7 @@ def since(before: Telemetry | None, now: Telemetry) -> Telemetry:
         errors=tuple(errors),
         datagrams=now.datagrams - before.datagrams,
         flow_samples=now.flow_samples - before.flow_samples,
+        flow_records=now.flow_records - before.flow_records,
         counter_samples=now.counter_samples - before.counter_samples,
         lost_datagrams=now.lost_datagrams - before.lost_datagrams,
         decode_errors=now.decode_errors - before.decode_errors,

@@ -9,6 +9,7 @@ from api.errors import QueryFailed
 from api.query import ask
 from collector.addresses import from_text
 from collector.errors import StoreError
+from collector.records import ABSENT_U64, RecordTime
 from collector.schema import (
     ABSENT_U8,
     ABSENT_U16,
@@ -116,11 +117,35 @@ def test_why_packets_were_dropped_is_text(store: Path) -> None:
     ]
 
 
+def test_records_are_rows_of_their_own(tmp_path: Path) -> None:
+    rows = made.records([START_NS, START_NS + 1])
+    rows.src_hi[:], rows.src_lo[:] = from_text("10.0.0.1")
+    rows.start_ns[:] = START_NS - 5
+    rows.bytes[:] = [ABSENT_U64, 1 << 40]
+    rows.dscp[:] = [ABSENT_U8, 0]
+    rows.sampling_rate[:] = [0, 64]
+    rows.time_basis[:] = [RecordTime.UPTIME, RecordTime.EXPORT]
+    exporters = (made.health("10.255.0.1", 4_294_967_295, protocol="netflow9"),)
+    with Store(tmp_path) as writer:
+        writer.append(made.telemetry(exporters=exporters, record_rows=rows))
+    found = _rows(
+        tmp_path,
+        "SELECT agent, sub_agent, exporter_protocol, src, bytes, dscp, sampling_rate, time_basis,"
+        " epoch_ns(time), epoch_ns(start) FROM records ORDER BY time",
+    )
+    exporter = ("10.255.0.1", 4_294_967_295, "netflow9", "10.0.0.1")
+    assert found == [
+        (*exporter, None, None, None, "uptime", START_NS, START_NS - 5),
+        (*exporter, 1 << 40, 0, 64, "export", START_NS + 1, START_NS - 5),
+    ]
+
+
 def test_views_have_every_column(store: Path) -> None:
     renamed = {"exporter": ["agent", "sub_agent", "exporter_protocol"]}
     for address in ("src", "dst", "outer_src", "outer_dst"):
         renamed |= {f"{address}_hi": [address], f"{address}_lo": []}
     renamed |= {name: [name.removesuffix("_ns")] for name in TIMES}
+    renamed["end_ns"] = ["time"]
     for view, batch in KINDS.items():
         wanted = [new for name in batch.KINDS for new in renamed.get(name, [name])]
         assert [row[0] for row in _rows(store, f"DESCRIBE {view}")] == wanted

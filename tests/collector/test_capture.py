@@ -268,7 +268,9 @@ def test_a_disk_that_fails_keeps_what_stands_before(
 def test_a_capture_without_telemetry_says_so(tmp_path: Path) -> None:
     other = e.ethernet(0x0800, e.ipv4(e.udp(b"x", 53, 53), 17))
     _, errors = read(tmp_path, e.pcap([(START, other)] * 3))
-    assert [error.reason for error in errors] == ["no sFlow datagram among its 3 UDP packets"]
+    assert [error.reason for error in errors] == [
+        "no sFlow, IPFIX or NetFlow datagram among its 3 UDP packets"
+    ]
 
 
 def test_progress_ends_at_the_size_of_the_file(tmp_path: Path) -> None:

@@ -338,7 +338,7 @@ def test_nothing_readable_at_all_is_raised(tmp_path: Path) -> None:
     bad = tmp_path / "notes.txt"
     bad.write_text("no capture at all")
     with pytest.raises(
-        NothingReadError, match=r"notes\.txt: offset 0: no pcap or pcapng"
+        NothingReadError, match=r"notes\.txt: offset 0: no pcap, pcapng or IPFIX"
     ) as caught:
         ingest([bad])
     assert len(caught.value.errors) == 1
@@ -352,7 +352,9 @@ def test_a_capture_without_telemetry_is_an_empty_window(tmp_path: Path) -> None:
     read: Telemetry = ingest([path])
     assert (read.datagrams, len(read.flows), len(read.counters)) == (0, 0, 0)
     assert read.exporters == ()
-    assert [error.reason for error in read.errors] == ["no sFlow datagram among its 0 UDP packets"]
+    assert [error.reason for error in read.errors] == [
+        "no sFlow, IPFIX or NetFlow datagram among its 0 UDP packets"
+    ]
 
 
 def test_the_agent_of_sonic(shared: Path) -> None:

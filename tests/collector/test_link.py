@@ -9,6 +9,7 @@ from collector.addresses import to_text
 from collector.link import DatagramBatch, Defect, datagrams
 from collector.packets import Faults, PacketBatch
 from tests.collector import encode as e
+from tests.collector.ipfix import encode
 
 SFLOW = e.datagram(e.flow_sample())
 UDP = e.udp(SFLOW)
@@ -139,3 +140,49 @@ def test_every_prefix_of_a_packet_is_survived() -> None:
     for link, packet in ((1, e.ethernet(0x86DD, V6, [(0x8100, 5)])), (276, b"\0" * 20 + V4)):
         batch = run(*(packet[:size] for size in range(len(packet))), link=link)
         assert set(batch.defect.tolist()) <= {Defect.SNAPPED}
+
+
+V10 = encode.message(encode.set_of(256, bytes(40)))
+V9 = encode.message_9(encode.set_of(0, encode.template(256, encode.PLAIN)))
+V5 = encode.message_5(bytes(48), bytes(48))
+
+
+@pytest.mark.parametrize("payload", [V10, V9, V5, V9 + bytes(900), encode.message()])
+def test_records_are_told_by_their_first_bytes(payload: bytes) -> None:
+    """Whatever the port; padding behind a message of version 9 is legal."""
+    packet = e.ethernet(0x0800, e.ipv4(e.udp(payload, 1, 2), 17))
+    assert payloads(run(packet)) == [payload]
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        V10[:3] + b"\xff" + V10[4:],  # longer than its datagram
+        V10[:16] + b"\0\x05" + V10[18:],  # a set that is reserved
+        V10[:18] + b"\0\x90" + V10[20:],  # a set beyond the message
+        V9[:2] + b"\0\0" + V9[4:],  # nothing in it
+        V9[:20] + b"\0\x09" + V9[22:],
+        V5[:3] + b"\x03" + V5[4:],  # more records than there is room for
+        V5[:3] + b"\0" + V5[4:],
+        b"\0\x0b" + V10[2:],
+        V10[:15],
+    ],
+)
+def test_what_only_begins_like_records_is_none(payload: bytes) -> None:
+    """Except at the port of IPFIX, where it is damage."""
+    packet = e.ethernet(0x0800, e.ipv4(e.udp(payload, 1, 2), 17))
+    assert not len(run(packet))
+    packet = e.ethernet(0x0800, e.ipv4(e.udp(payload, 1, 4739), 17))
+    assert len(run(packet)) == 1
+
+
+def test_ipfix_over_tcp_is_counted() -> None:
+    faults = Faults()
+    segments = [
+        e.ethernet(0x0800, e.ipv4(e.tcp(data, 40_000, port, 1), 6))
+        for data, port in ((V10, 4739), (b"", 4739), (V10[5:], 4739), (V10, 4740))
+    ]
+    six = e.ethernet(0x86DD, e.ipv6(e.tcp(V10, 4739, 40_000, 1), 6))
+    assert not len(run(*segments, six, faults=faults))
+    (error,) = faults.errors()
+    assert (error.reason, error.offset, error.count) == ("IPFIX over TCP is not read", 1000, 3)

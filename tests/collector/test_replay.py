@@ -13,6 +13,7 @@ from collector.errors import NothingReadError, ReplayRefused
 from collector.replay import Replay
 from tests import naive
 from tests.collector import encode as e
+from tests.collector.ipfix import encode
 
 START = e.EPOCH_NS
 MS = 1_000_000
@@ -60,6 +61,14 @@ def test_everything_moves_by_one_constant(tmp_path: Path) -> None:
         packets[2][1],
         stamped(START + 900 * MS + moved, sequence=4),
     ]
+
+
+def test_flow_records_stay_behind(tmp_path: Path) -> None:
+    """Their times stand in too many places; who asked is told."""
+    packets = [(0, encode.message()), (5, stamped(START)), (9, encode.message_9(bytes(8)))]
+    replay = Replay([capture(tmp_path, packets)], 1, keep_time=True)
+    assert [payload for _, payload in departures(replay)] == [packets[1][1]]
+    assert [(x.reason, x.count) for x in replay.errors] == [("flow records are not sent again", 2)]
 
 
 def test_kept_time_leaves_every_byte(tmp_path: Path) -> None:

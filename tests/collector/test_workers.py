@@ -194,7 +194,7 @@ def test_a_parent_that_does_not_listen_loses_the_oldest_counted(
     handing = _Handing(theirs)
     for number in range(1, 9):
         flows = replace(FlowBatch.empty(1_000), seq=np.full(1_000, number, np.uint32))
-        handing.put(Taken(flows, NOTHING, number), UNSEEN)
+        handing.put(Taken(flows, NOTHING.records, NOTHING, number), UNSEEN)
     closing_it = threading.Thread(target=handing.close)
     closing_it.start()
     heard: list[Told] = []

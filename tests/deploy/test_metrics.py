@@ -60,6 +60,7 @@ EXPECTED: Final[dict[str, list[Series]]] = {
         ({"state": "ok"}, 1),
         ({"state": "rate_unknown"}, 0),
         ({"state": "silent"}, 0),
+        ({"state": "templates_missing"}, 0),
     ],
     "Rows A": [({}, 90)],
     "Rows B": [({}, 512)],

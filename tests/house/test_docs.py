@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from collector.records import RECORD_ABSENT, RECORD_COLUMNS
 from collector.schema import ABSENT, COLUMNS, HeaderState
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -76,12 +77,20 @@ def test_architecture_names_every_room() -> None:
             assert f"`{name}`" in text, f"{package}/{name}"
 
 
-def test_protocols_say_where_every_column_of_a_sample_comes_from() -> None:
-    rows = {}
-    for line in (REPOSITORY / "docs" / "protocols.md").read_text().splitlines():
+def _columns_of(*, samples: bool) -> dict[str, list[str]]:
+    """The rows of the tables of columns, of samples or else of records, by column."""
+    text = (REPOSITORY / "docs" / "protocols.md").read_text()
+    before, _, behind = text.partition("## What a flow record says")
+    rows: dict[str, list[str]] = {}
+    for line in (before if samples else behind).splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if line.startswith("| `") and len(cells) == 4:
-            rows[cells[0].strip("`")] = cells
+            rows |= {name.strip("` "): cells for name in cells[0].split(",")}
+    return rows
+
+
+def test_protocols_say_where_every_column_of_a_sample_comes_from() -> None:
+    rows = _columns_of(samples=True)
     for name in COLUMNS:
         assert name in rows, name
         _, element, unit, absent = rows[name]
@@ -92,6 +101,17 @@ def test_protocols_say_where_every_column_of_a_sample_comes_from() -> None:
         if name in ABSENT:
             assert str(ABSENT[name]) in absent, name
     assert set(rows) == set(COLUMNS)
+
+
+def test_protocols_say_where_every_column_of_a_record_comes_from() -> None:
+    rows = _columns_of(samples=False)
+    for name in RECORD_COLUMNS:
+        _, *said = rows[name]
+        assert all(said), name
+        if name in RECORD_ABSENT:
+            absent = RECORD_ABSENT[name]
+            assert (str(absent) if absent < 1 << 63 else "2^64 - 1") in said[2], name
+    assert set(rows) == set(RECORD_COLUMNS)
 
 
 def test_protocols_name_every_state_of_a_header() -> None:

@@ -35,6 +35,7 @@ ACCOUNT: Final = Account(
     backlog_drops=4,
     refused_datagrams=5,
     flow_samples=4006,
+    flow_records=0,
     counter_samples=207,
     decode_errors=8,
     rows_stored=4100,

@@ -28,6 +28,9 @@ ringscope_dropped_datagrams_total{{where="refused"}} 5.0
 # TYPE ringscope_samples_total counter
 ringscope_samples_total{{type="flow"}} 4006.0
 ringscope_samples_total{{type="counter"}} 207.0
+# HELP ringscope_records_total Flow records decoded.
+# TYPE ringscope_records_total counter
+ringscope_records_total 0.0
 # HELP ringscope_decode_errors_total Samples or datagrams not understood.
 # TYPE ringscope_decode_errors_total counter
 ringscope_decode_errors_total 8.0
@@ -40,6 +43,7 @@ ringscope_store_lost_rows_total 23.0
 # HELP ringscope_exporters Exporters by state.
 # TYPE ringscope_exporters gauge
 ringscope_exporters{{state="ok"}} 1.0
+ringscope_exporters{{state="templates_missing"}} 0.0
 ringscope_exporters{{state="counters_only"}} 1.0
 ringscope_exporters{{state="rate_unknown"}} 0.0
 ringscope_exporters{{state="silent"}} 0.0
@@ -47,48 +51,65 @@ ringscope_exporters{{state="moved"}} 0.0
 # HELP ringscope_lost_datagrams Datagrams an exporter sent that did not arrive, by their sequence \
 numbers.
 # TYPE ringscope_lost_datagrams gauge
-ringscope_lost_datagrams{{exporter="10.255.0.1",sub_agent="7"}} 2.0
-ringscope_lost_datagrams{{exporter="2001:db8::9",sub_agent="0"}} 0.0
+ringscope_lost_datagrams{{exporter="10.255.0.1",protocol="sflow5",sub_agent="7"}} 2.0
+ringscope_lost_datagrams{{exporter="2001:db8::9",protocol="sflow5",sub_agent="0"}} 0.0
+# HELP ringscope_lost_records Flow records that did not arrive, where an exporter numbers them.
+# TYPE ringscope_lost_records gauge
+ringscope_lost_records{{exporter="10.255.0.1",protocol="sflow5",sub_agent="7"}} 0.0
+ringscope_lost_records{{exporter="2001:db8::9",protocol="sflow5",sub_agent="0"}} 0.0
+# HELP ringscope_waiting_sets Sets of records whose template has not come.
+# TYPE ringscope_waiting_sets gauge
+ringscope_waiting_sets{{exporter="10.255.0.1",protocol="sflow5",sub_agent="7"}} 0.0
+ringscope_waiting_sets{{exporter="2001:db8::9",protocol="sflow5",sub_agent="0"}} 0.0
+# HELP ringscope_dropped_sets Sets of records given up, as their template did not come in time.
+# TYPE ringscope_dropped_sets gauge
+ringscope_dropped_sets{{exporter="10.255.0.1",protocol="sflow5",sub_agent="7"}} 0.0
+ringscope_dropped_sets{{exporter="2001:db8::9",protocol="sflow5",sub_agent="0"}} 0.0
+# HELP ringscope_unread_records Records that tell of no flow, no packet and no port.
+# TYPE ringscope_unread_records gauge
+ringscope_unread_records{{exporter="10.255.0.1",protocol="sflow5",sub_agent="7"}} 0.0
+ringscope_unread_records{{exporter="2001:db8::9",protocol="sflow5",sub_agent="0"}} 0.0
 # HELP ringscope_lost_samples Flow samples that did not arrive, by their sequence numbers.
 # TYPE ringscope_lost_samples gauge
-ringscope_lost_samples{{exporter="10.255.0.1",sub_agent="7"}} 12.0
-ringscope_lost_samples{{exporter="2001:db8::9",sub_agent="0"}} 0.0
+ringscope_lost_samples{{exporter="10.255.0.1",protocol="sflow5",sub_agent="7"}} 12.0
+ringscope_lost_samples{{exporter="2001:db8::9",protocol="sflow5",sub_agent="0"}} 0.0
 # HELP ringscope_dropped_samples Flow samples an exporter chose and could not send, as it counts \
 them.
 # TYPE ringscope_dropped_samples gauge
-ringscope_dropped_samples{{exporter="10.255.0.1",sub_agent="7"}} 30.0
-ringscope_dropped_samples{{exporter="2001:db8::9",sub_agent="0"}} 0.0
+ringscope_dropped_samples{{exporter="10.255.0.1",protocol="sflow5",sub_agent="7"}} 30.0
+ringscope_dropped_samples{{exporter="2001:db8::9",protocol="sflow5",sub_agent="0"}} 0.0
 # HELP ringscope_expected_samples Flow samples due by the packets that an exporter chose from.
 # TYPE ringscope_expected_samples gauge
-ringscope_expected_samples{{exporter="10.255.0.1",sub_agent="7"}} 5000.0
-ringscope_expected_samples{{exporter="2001:db8::9",sub_agent="0"}} 0.0
+ringscope_expected_samples{{exporter="10.255.0.1",protocol="sflow5",sub_agent="7"}} 5000.0
+ringscope_expected_samples{{exporter="2001:db8::9",protocol="sflow5",sub_agent="0"}} 0.0
 # HELP ringscope_pooled_samples Flow samples that came of the expected ones.
 # TYPE ringscope_pooled_samples gauge
-ringscope_pooled_samples{{exporter="10.255.0.1",sub_agent="7"}} 3990.0
-ringscope_pooled_samples{{exporter="2001:db8::9",sub_agent="0"}} 0.0
+ringscope_pooled_samples{{exporter="10.255.0.1",protocol="sflow5",sub_agent="7"}} 3990.0
+ringscope_pooled_samples{{exporter="2001:db8::9",protocol="sflow5",sub_agent="0"}} 0.0
 # HELP ringscope_due_samples Flow samples due by the packets that passed, between two counters of \
 a port.
 # TYPE ringscope_due_samples gauge
-ringscope_due_samples{{exporter="10.255.0.1",sub_agent="7"}} 8000.0
-ringscope_due_samples{{exporter="2001:db8::9",sub_agent="0"}} 0.0
+ringscope_due_samples{{exporter="10.255.0.1",protocol="sflow5",sub_agent="7"}} 8000.0
+ringscope_due_samples{{exporter="2001:db8::9",protocol="sflow5",sub_agent="0"}} 0.0
 # HELP ringscope_counted_samples Flow samples that came of those due.
 # TYPE ringscope_counted_samples gauge
-ringscope_counted_samples{{exporter="10.255.0.1",sub_agent="7"}} 4000.0
-ringscope_counted_samples{{exporter="2001:db8::9",sub_agent="0"}} 0.0
+ringscope_counted_samples{{exporter="10.255.0.1",protocol="sflow5",sub_agent="7"}} 4000.0
+ringscope_counted_samples{{exporter="2001:db8::9",protocol="sflow5",sub_agent="0"}} 0.0
 # HELP ringscope_restarts How often an exporter started again.
 # TYPE ringscope_restarts gauge
-ringscope_restarts{{exporter="10.255.0.1",sub_agent="7"}} 1.0
-ringscope_restarts{{exporter="2001:db8::9",sub_agent="0"}} 0.0
+ringscope_restarts{{exporter="10.255.0.1",protocol="sflow5",sub_agent="7"}} 1.0
+ringscope_restarts{{exporter="2001:db8::9",protocol="sflow5",sub_agent="0"}} 0.0
 # HELP ringscope_clock_offset_seconds What an exporter's clock says beyond what it is, by what \
 that is known from.
 # TYPE ringscope_clock_offset_seconds gauge
-ringscope_clock_offset_seconds{{basis="hops",exporter="10.255.0.1",sub_agent="7"}} -3.204
+ringscope_clock_offset_seconds{{basis="hops",exporter="10.255.0.1",protocol="sflow5",\
+sub_agent="7"}} -3.204
 # HELP ringscope_clock_corrected_seconds What is taken off an exporter's timestamps.
 # TYPE ringscope_clock_corrected_seconds gauge
-ringscope_clock_corrected_seconds{{exporter="10.255.0.1",sub_agent="7"}} -3.2045
+ringscope_clock_corrected_seconds{{exporter="10.255.0.1",protocol="sflow5",sub_agent="7"}} -3.2045
 # HELP ringscope_arrival_jitter_seconds How unevenly an exporter's datagrams arrive (RFC 3550).
 # TYPE ringscope_arrival_jitter_seconds gauge
-ringscope_arrival_jitter_seconds{{exporter="10.255.0.1",sub_agent="7"}} 0.00031
+ringscope_arrival_jitter_seconds{{exporter="10.255.0.1",protocol="sflow5",sub_agent="7"}} 0.00031
 # HELP ringscope_late_samples_total Samples stored but not analysed, as the analysis had passed \
 their time.
 # TYPE ringscope_late_samples_total counter

@@ -32,6 +32,7 @@ ACCOUNT: Final = Account(
     backlog_drops=0,
     refused_datagrams=0,
     flow_samples=4000,
+    flow_records=0,
     counter_samples=200,
     decode_errors=0,
     rows_stored=4100,

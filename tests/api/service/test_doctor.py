@@ -120,7 +120,7 @@ def test_what_cannot_be_read_is_said_with_the_worst_reason_first() -> None:
         "decoding",
         "wrong",
         "nothing can be read: sFlow version 9 (899 times), sample ends early (once, 10.255.0.1)",
-        "only sFlow version 5 is understood",
+        "sFlow version 5, IPFIX, and NetFlow versions 9 and 5 are understood",
     )
     assert not passable(decode_errors=900, exporters=())
 
@@ -140,6 +140,35 @@ def test_only_counters() -> None:
         "only counters come, no samples of packets, from 1 exporter",
     )
     assert not passable(flow_samples=0)
+
+
+class TestRecords:
+    def test_records_alone(self) -> None:
+        told = replace(EXPORTER, protocol="ipfix", flow_samples=0, flow_records=70)
+        (found,) = bad(flow_samples=0, flow_records=70, exporters=(told,))
+        assert (found.step, found.state) == ("samples", "wrong")
+        assert found.text == (
+            "70 flow records and no samples of packets: records have no sequence numbers, and are"
+            " stored, not analysed as they come"
+        )
+        assert not passable(flow_samples=0, flow_records=70)
+
+    def test_records_beside_samples_are_mentioned(self) -> None:
+        assert bad(flow_records=70) == []
+        texts = [finding.text for finding in findings(replace(ACCOUNT, flow_records=70))[0]]
+        assert any("70 flow records are stored, not analysed" in text for text in texts)
+
+    def test_what_waits_for_templates(self) -> None:
+        untold = replace(EXPORTER, agent="10.255.0.4", state="templates_missing")
+        (found,) = bad(exporters=(EXPORTER, untold))
+        assert found.text == "records of 10.255.0.4 wait for templates that have not come"
+
+    def test_records_that_were_lost(self) -> None:
+        (found,) = bad(flow_records=900, exporters=(replace(EXPORTER, lost_records=100),))
+        assert (found.state, found.text) == (
+            "wrong",
+            "100 of 1,000 flow records on the way from 10.255.0.1",
+        )
 
 
 class TestHeaders:

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from collector.batches import Batch
+from collector.records import RECORD_COLUMNS, RecordBatch
 from collector.schema import (
     COLUMNS,
     COUNTER_COLUMNS,
@@ -24,7 +25,7 @@ from collector.schema import (
     TimeBasis,
 )
 
-FOLDERS = ("flows", "counters", "discards", "reports", "errors")
+FOLDERS = ("flows", "counters", "discards", "records", "reports", "errors")
 SECOND_NS = 1_000_000_000
 START_NS = 1_796_041_140 * SECOND_NS  # a whole minute
 
@@ -79,6 +80,15 @@ def discards(
     return DiscardBatch.of(columns)
 
 
+def records(
+    times_ns: Sequence[int], exporter: Sequence[int] | int = 0, seed: int = 0
+) -> RecordBatch:
+    columns = _drawn(RECORD_COLUMNS, times_ns, exporter, seed)
+    columns["end_ns"] = columns.pop("time_ns")
+    columns["time_basis"] %= 3
+    return RecordBatch(**columns)
+
+
 def without_columns(folder: Path, names: Sequence[str]) -> None:
     """Write the files of one kind anew, as a version would have that had no such columns."""
     for path in folder.glob("*.parquet"):
@@ -109,16 +119,20 @@ def telemetry(
     errors: Sequence[DecodeError] = (),
     nameless: int = 0,
     discard_rows: DiscardBatch | None = None,
+    record_rows: RecordBatch | None = None,
 ) -> Telemetry:
     flow_rows = FlowBatch.empty() if flow_rows is None else flow_rows
+    record_rows = RecordBatch.empty() if record_rows is None else record_rows
     return Telemetry(
         flows=flow_rows,
         counters=CounterBatch.empty() if counter_rows is None else counter_rows,
         discards=DiscardBatch.empty() if discard_rows is None else discard_rows,
+        records=record_rows,
         exporters=tuple(exporters),
         errors=tuple(errors),
         datagrams=nameless + sum(exporter.datagrams for exporter in exporters),
         flow_samples=len(flow_rows),
+        flow_records=len(record_rows),
         counter_samples=sum(exporter.counter_samples for exporter in exporters),
         lost_datagrams=sum(exporter.lost_datagrams for exporter in exporters),
         decode_errors=sum(error.count for error in errors),

@@ -64,6 +64,7 @@ def test_a_slice_that_is_past_becomes_one_file_of_each_kind(tmp_path: Path) -> N
                     (bad,),
                     nameless=1,
                     discard_rows=made.discards(times),
+                    record_rows=made.records(times),
                 )
             )
             assert len(list_files(tmp_path, "flows")) == second // 10
@@ -74,7 +75,7 @@ def test_a_slice_that_is_past_becomes_one_file_of_each_kind(tmp_path: Path) -> N
         for kind in FOLDERS:
             assert _names(tmp_path, kind)[0] == (0, 59, True)
             assert sum(merged for *_, merged in _names(tmp_path, kind)) == 1
-        for kind, rows in zip(FOLDERS, (60, 60, 60, 2, 1), strict=True):
+        for kind, rows in zip(FOLDERS, (60, 60, 60, 60, 2, 1), strict=True):
             assert pq.read_metadata(list_files(tmp_path, kind)[0].path).num_rows == rows
         found = read(tmp_path, None, START_NS + (60 + GRACE_S) * SECOND_NS)
     assert made.rows_of(found.flows, found.exporters) == made.rows_of(

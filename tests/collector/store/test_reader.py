@@ -10,6 +10,7 @@ import pytest
 
 from collector.errors import StoreError
 from collector.ingest import ingest
+from collector.records import RecordTime
 from collector.schema import ABSENT, COLUMNS, COUNTER_COLUMNS, LATER, DecodeError, TimeBasis
 from collector.store import Store, StoreSettings, read
 from collector.store.rows import KINDS
@@ -42,12 +43,14 @@ def test_every_value_of_every_column_comes_back(tmp_path: Path) -> None:
         made.counters(times, [0, 1] * 100, 1),
         (one, two),
         discard_rows=made.discards(times, [1, 0] * 100, 3),
+        record_rows=made.records(times, [1, 0] * 100, 5),
     )
     second = made.telemetry(
         made.flows(times, [1, 1] * 100, seed=2),
         made.counters(times, [0, 0] * 100, 2),
         (two, one),
         discard_rows=made.discards(times, [0, 1] * 100, 4),
+        record_rows=made.records(times, [0, 1] * 100, 6),
     )
     for batch in (first, second):
         with Store(tmp_path) as store:
@@ -125,6 +128,28 @@ def test_counts_of_batches_add_up(tmp_path: Path) -> None:
     assert found.errors == (replace(bad, count=6),)
     assert (found.datagrams, found.flow_samples, found.counter_samples) == (13, 4, 8)
     assert (found.lost_datagrams, found.decode_errors) == (4, 6)
+
+
+def test_records_say_how_their_exporter_fares(tmp_path: Path) -> None:
+    rows = made.records([START_NS, START_NS + 1, START_NS + 2], [0, 0, 1])
+    rows.sampling_rate[:] = [0, 100, 0]
+    rows.time_basis[:] = [RecordTime.ABSOLUTE, RecordTime.UPTIME, RecordTime.EXPORT]
+    told, untold = (
+        made.health(agent, 9, protocol="ipfix", lost_records=3, sampling_rates=rates)
+        for agent, rates in (("10.255.0.1", (100,)), ("10.255.0.2", ()))
+    )
+    with Store(tmp_path) as store:
+        store.append(made.telemetry(exporters=(told, untold), record_rows=rows))
+    found = read(tmp_path, START_NS, START_NS + 2)
+    assert (len(found.records), found.flow_records) == (2, 2)
+    found = read(tmp_path)
+    assert found.flow_records == 3
+    assert [
+        (e.protocol, e.state, e.flow_records, e.lost_records, e.time_basis) for e in found.exporters
+    ] == [
+        ("ipfix", "ok", 2, 3, TimeBasis.EXPORTER),
+        ("ipfix", "rate_unknown", 1, 3, TimeBasis.ARRIVAL),
+    ]
 
 
 def test_a_window_holds_its_start_and_not_its_end(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def test_a_capture_stored_as_it_comes_is_the_capture(real: Path, tmp_path: Path)
     reader, faults, before = Ingest(), Faults(), None
     with Store(tmp_path, StoreSettings(hold_s=0)) as store:
         for piece in _pieces(capture):
-            flows, counters, _ = reader.add(piece, faults)
+            flows, counters, *_ = reader.add(piece, faults)
             now = replace(reader.telemetry(faults.errors()), flows=flows, counters=counters)
             store.append(since(before, now))
             before = now
