@@ -1,9 +1,10 @@
 """How much processor time a sample takes to decode, beside a twin in plain Python and beside peers.
 
-    python bench/decode.py
+    python bench/decode.py [--ipfix]
 
 Makes datagrams as a switch with the usual agent sends them (six expanded samples, each the
-timestamp first and then 128 bytes of a RoCEv2 packet) and decodes them, sampled headers and all:
+timestamp first and then 128 bytes of a RoCEv2 packet) and decodes them, sampled headers and all;
+with `--ipfix` it is flow records that are decoded, see `bench.decode_records`:
 
 - in batches, as the service takes them from a busy wire, and one by one;
 - with `tests.naive`, a twin that reads with `struct`, and must read the same;
@@ -31,6 +32,7 @@ if __package__ in (None, ""):
 
 import numpy as np
 
+from bench import decode_records
 from bench.peers import PEERS, Cost
 from collector import sflow
 from collector.link import DatagramBatch
@@ -139,8 +141,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print, and say by the exit code whether the kernels are fast enough."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--no-peers", action="store_true", help="only ringscope and its twin")
+    parser.add_argument("--ipfix", action="store_true", help="flow records in place of samples")
     chosen = parser.parse_args(argv)
     keep_freed()
+    if chosen.ipfix:
+        return 0 if decode_records.run(peers=not chosen.no_peers) else 1
     ours, plain = batched(), twin()
     print(f"{'':22}  samples a second and core      alone, without the kernel   times")
 

@@ -1,4 +1,4 @@
-"""What other sFlow collectors take for a sample, where they are installed."""
+"""What other collectors take for a sample, where they are installed."""
 
 from __future__ import annotations
 
@@ -41,15 +41,16 @@ class Cost:
 
 def sfacctd(folder: Path, encode: Encode) -> Cost | None:
     """Pmacct's sFlow daemon, adding up by addresses, ports and protocol, from captures."""
-    if shutil.which("sfacctd") is None:
-        return None
     took = []
     for datagrams in (_SHORT, _LONG):
         capture = folder / f"{datagrams}.pcap"
-        _write(capture, [encode(number) for number in range(datagrams)])
+        write_capture(capture, [encode(number) for number in range(datagrams)])
         keys = "src_host,dst_host,src_port,dst_port,proto"
         table = ["-P", "print", "-c", keys, "-O", "csv", "-o", str(folder / "table.csv")]
-        took.append(_run(["sfacctd", "-I", str(capture), *table]))
+        spent = processor_time(["sfacctd", "-I", str(capture), *table])
+        if spent is None:
+            return None
+        took.append(spent)
     samples = (_LONG - _SHORT) * SAMPLES
     whole, user = np.subtract(took[1], took[0]) / samples
     return Cost(float(whole), float(user))
@@ -87,7 +88,8 @@ PEERS: Final[Mapping[str, Callable[[Path, Encode], Cost | None]]] = {
 }
 
 
-def _write(path: Path, payloads: Sequence[bytes]) -> None:
+def write_capture(path: Path, payloads: Sequence[bytes]) -> None:
+    """A capture of datagrams from one switch, 10 us apart."""
     count = len(payloads)
     heads = envelopes(
         1_800_000_000_000_000_000 + 10_000 * np.arange(count),
@@ -103,8 +105,13 @@ def _write(path: Path, payloads: Sequence[bytes]) -> None:
             file.write(head.tobytes() + payload)
 
 
-def _run(command: Sequence[str]) -> tuple[float, float]:
-    """Processor time that a command and all that it started took: whole, and user time."""
+def processor_time(command: Sequence[str]) -> tuple[float, float] | None:
+    """Processor time that a command and all that it started took: whole, and user time.
+
+    None: it is not installed.
+    """
+    if shutil.which(command[0]) is None:
+        return None
     # Its plugins are processes of their own, and may outlive it: then they are ours to wait for.
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
