@@ -64,7 +64,8 @@ def place(rows: Rows, export_ns: I64, uptime_ms: I64, boot_ms: I64) -> Times:
     Micro- and nanoseconds are NTP timestamps (RFC 7011, 6.1.9 and 6.1.10). Exporters that count
     them from 1970 instead are told by the upper word, until NTP's era ends in 2036.
 
-    Uptimes wrap after 49.7 days; with an uptime in the header the nearest reading counts.
+    Uptimes wrap after 49.7 days; the reading nearest to the message counts. A probe that reads an
+    old capture tells of times before its own start, which wrap as well.
     """
     count = len(rows)
     start, wrong_start = _absolute(
@@ -175,9 +176,9 @@ def _uptimes(said: U64, export_ns: I64, uptime_ms: I64, boot_ms: I64, out: I64) 
             out[row] = max(export_ns[row] - ago * _MS, 0)
         elif boot_ms[row] >= 0:
             time = (boot_ms[row] + value) * _MS
-            behind = export_ns[row] - time
-            if value < _WRAP_MS and behind > _WRAP_MS // 2 * _MS:  # it has wrapped since
-                time += (behind + _WRAP_MS // 2 * _MS) // (_WRAP_MS * _MS) * _WRAP_MS * _MS
+            if value < _WRAP_MS:  # it has wrapped since, or is of before the start
+                behind = export_ns[row] - time + _WRAP_MS // 2 * _MS
+                time += behind // (_WRAP_MS * _MS) * _WRAP_MS * _MS
             if abs(export_ns[row] - time) <= BEHIND_NS:
                 out[row] = time
 

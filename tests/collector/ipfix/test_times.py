@@ -81,6 +81,13 @@ class TestTimes:
             EXPORT_NS - 50 * SECOND,
         )
 
+    def test_uptimes_before_the_start(self) -> None:
+        """As softflowd sends them where it reads a capture that was there before it."""
+        boot = encode.EXPORT_S * 1000 - 1000
+        uptimes = (1 << 32) - 100_000, (1 << 32) - 90_000
+        expected = (-101 * SECOND, -91 * SECOND, RecordTime.UPTIME)
+        assert self.at([(22, 4), (21, 4), (160, 8)], *uptimes, boot) == expected
+
     def test_uptimes_of_netflow_wrap(self) -> None:
         announced = set_of(0, encode.template(256, [*ENDS, (22, 4), (21, 4)]))
         data = set_of(256, PAIR + number((1 << 32) - 3000, 4) + number(1000, 4))
