@@ -17,8 +17,15 @@ from collector.inventory import Inventory
 from collector.schema import U64
 from patterns.analyse import known_hosts
 from patterns.beat import Beat, find_ends
-from patterns.job import study_job
-from patterns.numbering import SAME_PHASE, Numbering, finish, phase_shift, settle
+from patterns.job import Study, study_job
+from patterns.numbering import (
+    SAME_PHASE,
+    Numbering,
+    finish,
+    phase_between,
+    phase_shift,
+    settle,
+)
 from patterns.result import Iteration, JobResult
 from patterns.rhythm import LONGER
 from reconstruct.activity import timed
@@ -34,6 +41,7 @@ SETTLED: Final = 0.9  # of a period behind an end: the next burst shows, or has 
 AGREE: Final = 0.03  # of a period: two studies that differ by less say the same
 FEWEST_TURNS: Final = 8  # in a study, before its period is believed if another agrees
 ENOUGH_TURNS: Final = 40  # in a study, before its period is believed by itself
+SURE_TURNS: Final = 12  # in a study, before iterations are counted from an end that moved
 FIRM_S: Final = 20.0  # of telemetry: what takes longer than half of this is not seen before
 STUDY_ROWS: Final = 200_000
 STUDY_TURNS: Final = (20, 40)  # fewest and most that a study looks back
@@ -169,6 +177,8 @@ def study(job: LiveJob, slices: Sequence[Slice], inventory: Inventory) -> LiveJo
     agreed = job.offered_s is not None and _agree(period, job.offered_s)
     turns = sum(i.complete for i in seen.result.iterations)
     believed = _may_count(progress, candidate, turns, agreed=agreed)
+    if not job.firm and turns < SURE_TURNS:
+        believed = believed and not _moved(job, seen)
     counted_s = job.period_s
     job = replace(job, offered_s=period, studied_turns=turns)
     if job.firm and not _agree(period, counted_s) and not (agreed and believed):
@@ -257,6 +267,16 @@ def _may_count(progress: Progress, candidate: Candidate, turns: int, *, agreed: 
     if looked_ns < FIRM_S * 1e9 or candidate.period.longer > LONGER:
         return False
     return turns >= ENOUGH_TURNS or (agreed and turns >= FEWEST_TURNS)
+
+
+def _moved(job: LiveJob, seen: Study) -> bool:
+    """Whether this study takes another moment of the turn for its end than the one before.
+
+    Few turns may not show the pause of an optimiser, or only that of a bucket; and numbers stay.
+    """
+    before = np.array([turn.end_ns for turn in job.provisional if turn.complete], np.int64)
+    shift_ns = phase_between(before, seen.cuts_ns, seen.beat.period_s)
+    return abs(shift_ns) > SAME_PHASE * seen.beat.period_s * 1e9
 
 
 def _agree(one_s: float, other_s: float) -> bool:

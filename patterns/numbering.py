@@ -152,16 +152,24 @@ def phase_shift(numbering: Numbering, ends_ns: NDArray[np.int64], period_s: floa
 
     With more samples, another pause of the turn may come to look like its end; iterations that
     were counted from one are counted from it on. 0 where no end lies among the numbered ones.
+    """
+    known = _counted_from(numbering)
+    if numbering.anew or numbering.set_back:
+        return 0.0
+    return phase_between(known, ends_ns, period_s)
+
+
+def phase_between(known: NDArray[np.int64], ends_ns: NDArray[np.int64], period_s: float) -> float:
+    """How much later in the turn these ends lie than known ones, ns; 0 where none lies near.
 
     Notes
     -----
     The median around the mean direction, as moments of a turn lie on a circle: half a turn later
     and half a turn sooner are the same.
     """
-    period_ns = period_s * 1e9
-    known = _counted_from(numbering)
-    if not len(known) or numbering.anew or numbering.set_back:
+    if not len(known):
         return 0.0
+    period_ns = period_s * 1e9
     near = ends_ns[(ends_ns >= known[0] - period_ns / 2) & (ends_ns <= known[-1] + period_ns / 2)]
     if not len(near):
         return 0.0

@@ -217,7 +217,7 @@ def test_an_analysis_that_fell_behind_catches_up(fed: Callable[[str], Fed]) -> N
     """No turn for half a minute, as where another job's study takes that long."""
     whole = fed("dp_ring")
     lives = whole.lives()
-    lives.feed(whole.told.flows, whole.told.exporters, until_ns=whole.start_ns + 36 * S)
+    lives.feed(whole.told.flows, whole.told.exporters, until_ns=whole.start_ns + 41 * S)
     life = only(lives.lives)
     assert life.job.firm
     before = len(life.final)
@@ -233,7 +233,7 @@ def test_after_a_restart_numbers_go_on(fed: Callable[[str], Fed]) -> None:
     """Nothing of the time before is in the window any more: one iteration is not complete."""
     whole = fed("dp_ring")
     first = whole.lives()
-    restart = whole.at_ns(12.4)
+    restart = whole.at_ns(13.4)
     first.feed(whole.told.flows, whole.told.exporters, until_ns=restart)
     again = whole.lives()
     again.lives.append(restarted(only(first.lives)))
