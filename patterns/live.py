@@ -42,6 +42,7 @@ AGREE: Final = 0.03  # of a period: two studies that differ by less say the same
 FEWEST_TURNS: Final = 8  # in a study, before its period is believed if another agrees
 ENOUGH_TURNS: Final = 40  # in a study, before its period is believed by itself
 SURE_TURNS: Final = 12  # in a study, before iterations are counted from an end that moved
+MOVED: Final = 0.02  # of a period: two studies that differ by more took different ends
 FIRM_S: Final = 20.0  # of telemetry: what takes longer than half of this is not seen before
 STUDY_ROWS: Final = 200_000
 STUDY_TURNS: Final = (20, 40)  # fewest and most that a study looks back
@@ -276,7 +277,7 @@ def _moved(job: LiveJob, seen: Study) -> bool:
     """
     before = np.array([turn.end_ns for turn in job.provisional if turn.complete], np.int64)
     shift_ns = phase_between(before, seen.cuts_ns, seen.beat.period_s)
-    return abs(shift_ns) > SAME_PHASE * seen.beat.period_s * 1e9
+    return abs(shift_ns) > MOVED * seen.beat.period_s * 1e9
 
 
 def _agree(one_s: float, other_s: float) -> bool:
