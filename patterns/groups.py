@@ -101,6 +101,9 @@ def _in_stage_order(found: list[Found], chain_of: dict[int, Chain]) -> list[Foun
     turned = stages.orient([chain_of[id(found[i].shape)] for i in pipelines], group_of)
     out = list(found)
     for i, (shape, order) in zip(pipelines, turned, strict=True):
+        # Where links may be unseen, an interleaved pipeline shows as a path from another stage on.
+        whole = claim(SHAPE_CEILING, found[i].samples, 1.5, order.basis).confidence
+        order = replace(order, confidence=min(order.confidence, whole))
         out[i] = replace(found[i], shape=shape, order=order)
     return out
 

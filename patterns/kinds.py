@@ -14,7 +14,7 @@ micro-batch.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final, Literal
 
@@ -55,11 +55,14 @@ class Verdict:
     ceiling : float
         Confidence with endless samples.
     basis : str
+    samples : int
+        Of the weakest edges of the family's groups, which tell together.
     """
 
     kind: Kind
     ceiling: float
     basis: str
+    samples: int = 0
 
 
 def verdicts(flows: Flows, drawn: Sequence[Drawn], loose: float) -> list[Verdict]:
@@ -77,7 +80,8 @@ def verdicts(flows: Flows, drawn: Sequence[Drawn], loose: float) -> list[Verdict
     said = {}
     for family in every:
         verdict = _verdict(flows, family, every, gradients, loose)
-        said.update({id(item): verdict for item in family.items})
+        seen = sum(item.samples for item in family.items)
+        said.update({id(item): replace(verdict, samples=seen) for item in family.items})
     return [said[id(item)] for item in drawn]
 
 

@@ -69,7 +69,7 @@ def role_of(flows: Flows, item: Drawn, verdict: Verdict, seen: Mapping[int, Algo
     seen : mapping
         See `collectives_seen`.
     """
-    samples, needed = item.samples, SAMPLES_FOR_SHAPE
+    samples, needed = verdict.samples, SAMPLES_FOR_SHAPE
     if verdict.kind == "dp":
         samples, needed = int(flows.samples[item.part.flows].sum()), SAMPLES_FOR_PHASE
     elif verdict.kind == "unknown":

@@ -39,6 +39,8 @@ OPTIMISER_SEEN: Final = 0.006  # of the period: an optimiser step shorter than t
 REPEATS: Final = (2, 3, 4)  # parts of a turn that is a multiple of the true one
 REPEAT_WITHIN: Final = 0.2  # of the outer pause: pauses of successive iterations differ by jitter
 DENSE_ROWS: Final = 60  # of a step, before the lack of a pause says something
+FORWARD: Final = 0.25  # of the time without gradients: a forward pass, where all is recomputed
+FEWEST_BUCKETS: Final = 4  # pauses from which on these bursts are no few buckets
 UNLIKE: Final = 1.6  # ratio from which on two trains of bursts have different causes
 OTHERS_SPREADS: Final = 6.0  # median deviations of the other pauses, and
 OTHERS_SHARE: Final = 0.2  # of their median, by which one of another kind differs
@@ -299,6 +301,11 @@ def _read_pauses(reading: _Reading, *, may_shard: bool) -> tuple[Pause | None, C
     splits = [pause for pause in found if _is_split(pause.share, pace)]
     split = min(splits, key=lambda pause: pause.seconds, default=None)
     if split is None or not _stands_out(split, found):
+        forward = pace.outer_s / (pace.outer_s + sum(pause.seconds for pause in found))
+        if len(found) >= FEWEST_BUCKETS and forward < FORWARD:
+            basis = f"{len(found) + 1} bursts, and between no two of them time for a forward pass"
+            basis += ": parameters are gathered as well"
+            return None, "reduce_scatter+all_gather", claim(0.8, samples, needed, basis)
         clear = min(pause.clearness for pause in found) >= CLEAR
         basis = f"{len(found) + 1} buckets of gradients per iteration"
         return None, "all_reduce", claim(0.85 if clear else 0.7, samples, needed, basis)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -77,3 +79,37 @@ def test_no_connections_have_no_class() -> None:
     empty = flows_of([])
     assert messages.pooled_class(empty, np.zeros(0, np.intp)) == messages.UNKNOWN
     assert len(messages.classes_by_connection(empty)) == 0
+
+
+def sorts(*wires: Wire) -> list[bool]:
+    flows = flows_of(wires)
+    return [bool(sent) for sent in messages.sent_by_each(flows, rows(flows))]
+
+
+EARLY, LATE = (0.0, 0.6), (0.7, 1.0)
+SENT = Wire(0, 1, samples=300, active=EARLY, lengths={"p2p_128k": 2})
+REDUCED = Wire(1, 2, samples=300, active=LATE, lengths={"ring_simple": 1})
+
+
+def test_sorts_of_equal_volume_are_told_by_when_they_send() -> None:
+    silent = [replace(wire, lengths={}) for wire in (SENT, REDUCED, SENT, REDUCED)]
+    assert sorts(SENT, REDUCED, *silent) == [True, False, True, False, True, False]
+
+
+def test_what_a_connection_shows_itself_goes_before_its_phases() -> None:
+    late = replace(SENT, active=LATE)
+    assert sorts(SENT, SENT, REDUCED, REDUCED, late) == [True, True, False, False, True]
+
+
+def test_sorts_that_send_at_once_are_what_most_of_their_like_are() -> None:
+    together = replace(REDUCED, active=EARLY)
+    silent = replace(SENT, lengths={})
+    assert sorts(SENT, together, silent, silent) == [True, False, True, True]
+    few = replace(SENT, samples=3), replace(REDUCED, samples=3)
+    assert sorts(*few, replace(REDUCED, lengths={})) == [True, False, True]
+
+
+def test_a_pool_of_one_sort_is_of_that_sort() -> None:
+    assert sorts(REDUCED, replace(SENT, lengths={})) == [False, False]
+    assert sorts(SENT, replace(REDUCED, lengths={})) == [True, True]
+    assert sorts(replace(SENT, lengths={})) == [False]

@@ -44,11 +44,11 @@ def seen(flows: FlowBatch) -> Progress:
     return follow(telemetry(flows))
 
 
-def placed(progress: Progress) -> Timeline:
+def placed(progress: Progress, period_s: float = PERIOD_S, *, may_shard: bool = False) -> Timeline:
     time = np.sort(progress.bins.last_ns)
-    turns = follow_cycle(time, np.ones(len(time)), PERIOD_S)
+    turns = follow_cycle(time, np.ones(len(time)), period_s)
     connections = np.arange(len(progress.connections), dtype=np.int32)
-    found = place(progress, [connections], turns, may_shard=False)
+    found = place(progress, [connections], turns, may_shard=may_shard)
     assert found is not None
     return found
 
@@ -182,3 +182,24 @@ def test_a_burst_that_ended_has_an_end_in_the_silence_behind_it() -> None:
     progress = seen(job(turns))
     waited = replace(progress, window_end_ns=progress.window_end_ns + int(PERIOD_S * S))
     assert len(placed(waited).ends_ns) == TURNS
+
+
+@pytest.mark.parametrize(
+    ("pauses", "collective"),
+    [
+        # A forward pass without gradients, then buckets behind parts of the backward pass.
+        ([6.0, *[1.0] * 6], "all_reduce"),
+        # Units of a model, gathered before they are used, also in the forward pass.
+        ([1.5, *[1.0] * 8], "reduce_scatter+all_gather"),
+    ],
+)
+def test_gradients_alone_leave_time_for_a_forward_pass(
+    pauses: list[float], collective: str
+) -> None:
+    rng = np.random.default_rng(1)
+    period_s = 2.2
+    lengths = np.tile(pauses, TURNS) * period_s / sum(pauses)
+    bursts = np.concatenate([[0.0], np.cumsum(lengths * rng.normal(1, 0.004, len(lengths)))])
+    found = placed(seen(job(bursts, per_turn=PER_TURN // 4)), period_s, may_shard=True)
+    assert found.collective == collective
+    assert abs(len(found.ends_ns) - TURNS) <= 1
