@@ -42,6 +42,7 @@ _LOSSES: Final = {
     "pooled_samples": "Flow samples that came of the expected ones.",
     "due_samples": "Flow samples due by the packets that passed, between two counters of a port.",
     "counted_samples": "Flow samples that came of those due.",
+    "discard_samples": "Packets that a switch dropped, by its own notices.",
     "restarts": "How often an exporter started again.",
 }
 

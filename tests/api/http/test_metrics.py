@@ -95,6 +95,10 @@ ringscope_due_samples{{exporter="2001:db8::9",protocol="sflow5",sub_agent="0"}} 
 # TYPE ringscope_counted_samples gauge
 ringscope_counted_samples{{exporter="10.255.0.1",protocol="sflow5",sub_agent="7"}} 4000.0
 ringscope_counted_samples{{exporter="2001:db8::9",protocol="sflow5",sub_agent="0"}} 0.0
+# HELP ringscope_discard_samples Packets that a switch dropped, by its own notices.
+# TYPE ringscope_discard_samples gauge
+ringscope_discard_samples{{exporter="10.255.0.1",protocol="sflow5",sub_agent="7"}} 6.0
+ringscope_discard_samples{{exporter="2001:db8::9",protocol="sflow5",sub_agent="0"}} 0.0
 # HELP ringscope_restarts How often an exporter started again.
 # TYPE ringscope_restarts gauge
 ringscope_restarts{{exporter="10.255.0.1",protocol="sflow5",sub_agent="7"}} 1.0
