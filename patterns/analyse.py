@@ -13,7 +13,7 @@ from patterns.job import study_job
 from patterns.result import Analysis, JobResult, Unassigned
 from patterns.untimed import study_untimed
 from reconstruct.bins import Progress
-from reconstruct.jobs import discover
+from reconstruct.jobs import Candidate, discover
 from reconstruct.progress import follow
 from reconstruct.traffic import Traffic, classify
 from reconstruct.untimed import find_untimed, hides_turns
@@ -47,10 +47,10 @@ def analyse_progress(progress: Progress, inventory: Inventory) -> Analysis:
     traffic = classify(progress, inventory.storage)
     volumes = window_volumes(progress)
     jobs: list[JobResult] = []
-    candidates = discover(progress, traffic, host_of)
-    hidden = [hides_turns(progress, candidate) for candidate in candidates]
-    timed = [c for c, hides in zip(candidates, hidden, strict=True) if not hides]
-    untold = [c for c, hides in zip(candidates, hidden, strict=True) if hides]
+    timed: list[Candidate] = []
+    untold: list[Candidate] = []
+    for candidate in discover(progress, traffic, host_of):
+        (untold if hides_turns(progress, candidate) else timed).append(candidate)
     for candidate in timed:
         study = study_job(progress, volumes, candidate, host_of, f"job-{len(jobs)}")
         if study is not None:

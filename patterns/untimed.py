@@ -24,6 +24,7 @@ from reconstruct.volumes import Volumes
 ALONE: Final = 0.85  # confidence that endpoints that all talk to each other are a job
 BY_HOSTS: Final = 0.8  # and where the same hosts and as many bytes are all that joins them
 TELLING: Final = 0.5  # of the bytes lie in shapes that nothing but a collective draws
+NEIGHBOURS: Final = "neighbour exchange"  # what else may draw a shape, where it is no collective
 FEWEST_MEMBERS: Final = 3  # of such a shape: two that send to each other may do anything
 
 
@@ -126,7 +127,7 @@ def _telling(flows: Flows, found: list[Found]) -> bool:
         f
         for f in found
         if len(f.shape.members) >= FEWEST_MEMBERS
-        and f.shape.ambiguous is None
+        and NEIGHBOURS not in (f.shape.ambiguous or "")
         and f.role.algorithm not in ("chain", "unknown")
     ]
     carried = sum(float(np.nansum(flows.bytes_per_turn[f.rows])) for f in sure)

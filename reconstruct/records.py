@@ -38,6 +38,7 @@ MESSAGE_PKTS: Final = 256
 MOST_ROWS: Final = 1000  # of a record, however long
 QUICK_SHARE: Final = 0.05  # of an exporter's bytes: flows that share their ports seem quick too
 ADJACENT_NS: Final = 1_000_000  # records this near are one, cut by the exporter
+EDGE_ROWS: Final = 4  # of an end of a record whose packets were all seen: it is no chance sample
 ADJACENT_GAPS: Final = 4.0  # or as near as a few of the gaps between their own packets
 
 
@@ -59,6 +60,8 @@ class _Parts:
         Of all packets that it stands for.
     hidden_ns : int64[n]
         How long a pause may hide inside it.
+    edge_rows : int64[n]
+        By how many rows each of its ends is told.
     """
 
     stream: I32
@@ -71,6 +74,7 @@ class _Parts:
     samples: I64
     frame_bytes: NDArray[np.float64]
     hidden_ns: I64
+    edge_rows: I64
 
 
 def bins_of_records(
@@ -96,8 +100,9 @@ def bins_of_records(
         those of one pair of endpoints are told apart by their UDP ports. Positions count what the
         records count, from 0 on, in steps of `RECORD_UNIT_BYTES` (TCP: of 1). There may be several
         rows to a bin. Where pauses may hide in records there are up to three of each: its first
-        packet, its last one, and all others, with the record's length as their slack; else one
-        every `BIN_NS`, or less often where it is longer than `MOST_ROWS` of these.
+        packet, its last one (`EDGE_ROWS` of these, a nanosecond apart, where every packet was
+        seen), and all others, with the record's length as their slack; else one every `BIN_NS`, or
+        less often where it is longer than `MOST_ROWS` of these.
 
     Notes
     -----
@@ -253,6 +258,7 @@ def _cut(records: RecordBatch, stream: I32, counts: _Counts, start_ns: int, end_
         samples=samples,
         frame_bytes=counts.frames * share,
         hidden_ns=np.where(hides, length, 0),
+        edge_rows=np.where(records.sampling_rate > 1, 1, EDGE_ROWS),
     )
 
 
@@ -280,15 +286,14 @@ def _bins(parts: _Parts, unit: I64) -> ProgressBins:
     length = parts.end_ns - parts.start_ns
     several = np.minimum(np.clip(-(-length // BIN_NS), 1, MOST_ROWS), parts.samples)
     # First and last packet stand in rows of their own where traffic began and paused with them.
-    first = ~spread & parts.begins & (length > 0)
-    last = ~spread & parts.ends
-    middle = np.where(spread, several, parts.samples > first.astype(np.int64) + last)
-    middle = np.where(first | last | spread, middle, 1)
+    first = np.where(~spread & parts.begins & (length > 0), parts.edge_rows, 0)
+    last = np.where(~spread & parts.ends, parts.edge_rows, 0)
+    middle = np.where(spread, several, (parts.samples > first + last) | (last == 0))
     rows = first + middle + last
     part = np.repeat(np.arange(len(rows)), rows)
     nth = np.arange(len(part)) - np.repeat(np.cumsum(rows) - rows, rows)
-    is_first = first[part] & (nth == 0)
-    is_last = last[part] & (nth == rows[part] - 1)
+    is_first = nth < first[part]
+    is_last = nth >= (first + middle)[part]
     # Shares of the record that are through before and after the row.
     step = np.where(spread, several, 1)[part]
     low = np.where(spread[part], nth, 0) / step
@@ -296,15 +301,18 @@ def _bins(parts: _Parts, unit: I64) -> ProgressBins:
     edge = np.where(is_first, 0.0, 1.0)
     ends = is_first | is_last
     time_low, time_high = np.where(ends, edge, low), np.where(ends, edge, high)
-    alone = is_last & (middle[part] == 0)
+    # Rows of one end are a nanosecond apart, inside the record.
+    shift = np.where(is_first, np.minimum(nth, length[part]), 0)
+    shift = shift - np.where(is_last, np.minimum(rows[part] - 1 - nth, length[part]), 0)
+    alone = (nth == first[part]) & is_last
     gone_low = np.where(alone, 0.0, time_low)
-    samples = parts.samples - np.where(spread, 0, first.astype(np.int64) + last)
+    samples = parts.samples - np.where(spread, 0, first + last)
     portion = np.floor(samples[part] * high) - np.floor(samples[part] * low)
     carries = np.where(ends, alone, high - low)
     moved = parts.after - parts.before
 
     def at(share: NDArray[np.float64]) -> I64:
-        return parts.start_ns[part] + np.rint(share * length[part]).astype(np.int64)
+        return parts.start_ns[part] + np.rint(share * length[part]).astype(np.int64) + shift
 
     def reached(share: NDArray[np.float64]) -> I64:
         gone = parts.before[part] + share * moved[part]

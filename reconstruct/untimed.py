@@ -22,10 +22,12 @@ from reconstruct.records import hidden_ns
 from reconstruct.traffic import Traffic
 from reconstruct.volumes import Volumes
 
-# A pause that a record hides cannot be longer than the record. Where each turn has a pause that is
-# seen, and that is longer than any record, none like it lies inside one: the turn is a whole one.
-CLEAR_TURNS: Final = 2.0
-ALIKE: Final = 0.1  # rails of a job differ in bytes per endpoint by less than this share
+# A pause that a record hides is no longer than the record. Where every turn shows a pause that is
+# longer than records are, none like it lies inside one, and the turn is a whole one.
+CLEAR_TURNS: Final = 2.0  # records' lengths: a turn that is shorter shows no such pause
+SHOWN: Final = 0.7  # of the turns, and
+MOST: Final = 0.5  # of the samples are of connections that show so many
+ALIKE: Final = 0.02  # rails of a job differ in bytes per endpoint by less than this share
 SIGMAS: Final = 4.0  # and by what few samples leave
 
 
@@ -56,11 +58,23 @@ class Untimed:
 
 def hides_turns(progress: Progress, candidate: Candidate) -> bool:
     """Whether the candidate's period may be another one, for what records hide of it."""
-    verbs = progress.connections.verbs[candidate.connections]
-    if not np.any(verbs & Verb.RECORDED):
+    connections, bins = candidate.connections, progress.bins
+    if not np.any(progress.connections.verbs[connections] & Verb.RECORDED):
         return False
-    hidden = hidden_ns(progress.bins, candidate.connections)
-    return candidate.period.seconds * 1e9 < CLEAR_TURNS * hidden
+    hidden = hidden_ns(bins, connections)
+    if not hidden:
+        return False
+    if candidate.period.seconds * 1e9 < CLEAR_TURNS * hidden:
+        return True
+    rows = np.flatnonzero(np.isin(bins.connection, connections))
+    same = bins.connection[rows[1:]] == bins.connection[rows[:-1]]
+    pause = bins.first_ns[rows[1:]] - bins.last_ns[rows[:-1]]
+    long = same & (pause > hidden)
+    count = len(progress.connections)
+    shown = np.bincount(bins.connection[rows[1:]][long], minlength=count)
+    told = shown >= SHOWN * (len(candidate.turns_ns) - 1)
+    carried = np.bincount(bins.connection[rows], bins.samples[rows], count)
+    return bool(carried[told].sum() < MOST * carried.sum())
 
 
 def find_untimed(
