@@ -214,7 +214,10 @@ def reached(clock: VolumeClock, share: float, crude_ns: NDArray[np.int64]) -> ND
     """
     left = share - clock.share
     inside = (clock.turn < len(crude_ns)) & (left >= 0)
-    inside[inside] = ~_unseen(clock, crude_ns)[clock.turn[inside]]
+    close = np.bincount(clock.turn[inside & (left <= NEAR_SHARES[0])], minlength=len(crude_ns))
+    # What comes close to the share tells even where the job stood still or was not seen behind it.
+    unseen = _unseen(clock, crude_ns) & (close < ROWS_PER_TURN)
+    inside[inside] = ~unseen[clock.turn[inside]]
     for near in NEAR_SHARES:
         late = inside & (left <= near)
         if late.sum() >= ROWS_PER_TURN * len(crude_ns):

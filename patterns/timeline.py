@@ -20,6 +20,7 @@ from patterns.claim import claim
 from patterns.missed import Pulse, pulse
 from patterns.pauses import Pace, Pause
 from patterns.result import Claim, Collective
+from patterns.trains import Train, find_train
 from reconstruct.bins import Progress
 
 FOLD: Final = 200
@@ -38,6 +39,7 @@ OPTIMISER_HIDDEN: Final = 0.02  # of the period: many optimiser steps are shorte
 OPTIMISER_SEEN: Final = 0.006  # of the period: an optimiser step shorter than this is unheard of
 REPEATS: Final = (2, 3, 4)  # parts of a turn that is a multiple of the true one
 REPEAT_WITHIN: Final = 0.2  # of the outer pause: pauses of successive iterations differ by jitter
+PARTS_WITHIN: Final = 0.05  # of a part of a turn: such parts take equally long if they are turns
 DENSE_ROWS: Final = 60  # of a step, before the lack of a pause says something
 FORWARD: Final = 0.25  # of the time without gradients: a forward pass, where all is recomputed
 FEWEST_BUCKETS: Final = 4  # pauses from which on these bursts are no few buckets
@@ -126,8 +128,12 @@ def place(
         unknown = claim(0.5, 0, 1.0, "too few samples per connection to follow its volume")
         return Timeline(crude, "unknown", unknown)
     reading = _from_longest_pause(progress, groups, reading)
-    reading = _without_repeats(progress, groups, reading)
-    split, collective, said = _read_pauses(reading, may_shard=may_shard)
+    train = find_train(reading.pace) if may_shard else None
+    if train is None:
+        reading = _without_repeats(progress, groups, reading)
+        split, collective, said = _read_pauses(reading, may_shard=may_shard)
+    else:
+        split, collective, said = _read_train(reading, train)
     return Timeline(_ends(progress, reading, split, signal), collective, said)
 
 
@@ -152,7 +158,7 @@ def _without_repeats(
             and abs(pause.share - j / parts) <= max(SHARE_WITHIN, STEPS_WITHIN / pace.steps)
             and abs(pause.seconds - pace.outer_s) <= REPEAT_WITHIN * pace.outer_s
         ]
-        if len(equal) < parts - 1:
+        if len(equal) < parts - 1 or not _last_alike(pace, equal):
             continue
         ends = [reading.ends_ns]
         for pause in equal:
@@ -163,6 +169,14 @@ def _without_repeats(
         inside = (middles > progress.window_start_ns) & (middles < progress.window_end_ns)
         return _read(progress, groups, every[inside], middles[inside]) or reading
     return reading
+
+
+def _last_alike(pace: Pace, parting: Sequence[Pause]) -> bool:
+    """Whether the parts of a turn take equally long, as turns of their own do."""
+    left_s = [pace.period_s, *(pace.before(pause) for pause in parting), 0.0]
+    each_s = pace.period_s / (len(left_s) - 1)
+    off_s = np.abs(-np.diff(left_s) - each_s).max()
+    return bool(off_s <= PARTS_WITHIN * each_s + 2 * pace.usual_s)
 
 
 def _ends(
@@ -320,6 +334,14 @@ def _read_pauses(reading: _Reading, *, may_shard: bool) -> tuple[Pause | None, C
     sure = abs(split.share - TWO_THIRDS) <= SHARE_WITHIN or len(found) > 1
     ceiling = (0.85 if sure else 0.75) if split.clearness >= CLEAR else 0.65
     return split, "reduce_scatter+all_gather", claim(ceiling, samples, needed, basis)
+
+
+def _read_train(reading: _Reading, train: Train) -> tuple[Pause | None, Collective, Claim]:
+    """What `_read_pauses` says, of a turn whose parts tell its end."""
+    ceiling = 0.8 if train.sure else 0.65
+    said = claim(ceiling, len(reading.clock.owner), 20.0 * reading.clock.turns, train.basis)
+    counted_from = train.end.share == 1.0
+    return None if counted_from else train.end, "reduce_scatter+all_gather", said
 
 
 def _is_split(share: float, pace: Pace) -> bool:

@@ -7,6 +7,7 @@ moves it to where roles say that an iteration ends.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -18,6 +19,7 @@ REACH: Final = 0.25  # one turn may be shorter or longer than the period by this
 ROUNDS: Final = 3
 TEMPLATE_BINS: Final = 200
 LONG: Final = 0.6  # price of one turn longer than REACH allows; a turn's likeness is up to 1
+SAME_CUT: Final = 0.6  # of a period: cuts nearer than this are one
 STIFFNESS: Final = 0.15  # weight of "as long as the period" against "looks like the template"
 
 
@@ -60,6 +62,43 @@ def follow_cycle(
     moments = start + (edges * step_ns).astype(np.int64)
     active = (moments > time_ns[0] - period_s * 1e9) & (moments < time_ns[-1] + period_s * 1e9)
     return _with_samples(np.asarray(moments[active], np.int64), time_ns)
+
+
+def follow_tempo(
+    time_ns: NDArray[np.int64],
+    weight: NDArray[np.float64],
+    tempo: Sequence[tuple[int, float]],
+) -> NDArray[np.int64]:
+    """Start of every turn of a cycle whose period changes now and then.
+
+    Parameters
+    ----------
+    time_ns : int64[n]
+        Sample times, sorted.
+    weight : float64[n]
+    tempo : sequence of (int, float)
+        Until when (ns), and the period in seconds; in order.
+
+    Returns
+    -------
+    int64[k]
+        As of `follow_cycle`.
+    """
+    turns = np.zeros(0, np.int64)
+    since_ns = int(time_ns[0]) if len(time_ns) else 0
+    for until_ns, period_s in tempo:
+        period_ns = period_s * 1e9
+        # The first and the last turn of what is followed are not well placed: look beyond.
+        begin, end = np.searchsorted(time_ns, (since_ns - period_ns, until_ns + period_ns))
+        found = follow_cycle(time_ns[begin:end], weight[begin:end], period_s)
+        if len(turns):
+            # Where two periods meet, both see the same pause.
+            found = found[found > turns[-1] + SAME_CUT * period_ns]
+        if until_ns != tempo[-1][0]:
+            found = found[found < until_ns + (1 - SAME_CUT) * period_ns]
+        turns = np.append(turns, found)
+        since_ns = until_ns
+    return turns
 
 
 def _with_samples(moments: NDArray[np.int64], time_ns: NDArray[np.int64]) -> NDArray[np.int64]:

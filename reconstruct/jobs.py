@@ -18,10 +18,12 @@ from scipy.sparse.csgraph import connected_components
 
 from reconstruct.activity import activity, timed
 from reconstruct.bins import BIN_NS, Progress
-from reconstruct.iterations import follow_cycle
+from reconstruct.iterations import follow_tempo
 from reconstruct.joining import join
 from reconstruct.merging import group_rows
-from reconstruct.period import CYCLES, Period, find_period
+from reconstruct.period import Period
+from reconstruct.stops import CYCLES
+from reconstruct.tempo import find_tempo
 from reconstruct.traffic import Traffic, written
 
 MOST_BINS: Final = 1 << 18  # of a signal; a longer window gets wider bins
@@ -220,12 +222,17 @@ def _cycle(
     weight = bins.samples[rows].astype(np.float64)
     start, end = int(time[0]), int(time[-1]) + 1
     width = max(BIN_NS, (end - start) // MOST_BINS)
-    period = find_period(activity(time, weight, start, end, width), width / 1e9)
-    if period is None:
+    tempo = find_tempo(activity(time, weight, start, end, width), width / 1e9)
+    if not tempo:
         return None
-    turns = follow_cycle(time, weight, period.seconds)
+    turns = follow_tempo(
+        time,
+        weight,
+        [(start + part.end * width, part.period.seconds) for part in tempo],
+    )
     if len(turns) < CYCLES + 1:
         return None
+    period = max(tempo, key=lambda part: part.end - part.start).period
     return Candidate(
         endpoints=members.astype(np.int32),
         connections=connections.astype(np.int32),

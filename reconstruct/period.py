@@ -8,6 +8,7 @@ other less than whole iterations do, because gradients are reduced once.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,10 +17,14 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.ndimage import maximum_filter1d
 
+from reconstruct.stops import CYCLES as CYCLES
+from reconstruct.stops import between_stops
+
 SHORTEST_S: Final = 0.1
-CYCLES: Final = 5  # a job repeats at least so often (the definition of a job)
 SMOOTHING_SHARE: Final = 0.03  # smooth by at most this share of the lag: keeps neighbours apart
 HARMONIC_SHARE: Final = 0.93  # a shorter lag this close to the best is the fundamental
+BEAT_SHARE: Final = 0.98  # the same where the best is no multiple of it, as a cycle is of a beat
+ODD: Final = 0.1  # of a lag: so far from a multiple of it is none
 BLUR_SIGMAS: Final = 2.0
 MULTIPLE: Final = 3.2  # a period seen doubled or tripled is what this guards against
 DIP_SHARE: Final = 0.6  # the signal must differ from itself between 0 and the period
@@ -29,6 +34,8 @@ REVIVED: Final = 0.8  # of the likeness at the bursts' distance, a whole train l
 FADED: Final = 0.75  # of that, where bursts meet the pause
 SHORTEST_TRAIN: Final = 3  # bursts
 WIDER: Final = 3.3  # smoothing, as of so much a lag, that leaves a beat and steadies a longer cycle
+FEWEST_PAIRS: Final = 0.1  # of the bins, that a likeness rests on
+ENOUGH_PAIRS: Final = 0.4  # the same, for a lag that is too long to be a period
 NOISE_SIGMAS: Final = 4.5  # a peak below this many standard deviations of the noise is none
 
 
@@ -44,7 +51,7 @@ class Period:
     sigmas : float
         How far that stands above what as many unrelated samples would give.
     rival : float
-        Score of the best shorter lag over that of this one: near 1 the period may be a multiple.
+        Score of the best whole part of this lag over its own: near 1 the period may be a multiple.
     longer : float
         Likeness at the best lag that is too long to be seen `CYCLES` times, over that at this one:
         clearly above 1 this is the beat of something inside a longer cycle.
@@ -70,19 +77,23 @@ def find_period(activity: NDArray[np.float64], bin_s: float) -> Period | None:
     Notes
     -----
     A lag is scored by the autocorrelation after a Gaussian smoothing by `SMOOTHING_SHARE` of the
-    lag, times sqrt(1 - lag / length): long lags rest on less overlap.
+    lag, times sqrt(1 - lag / length): long lags rest on less overlap. Only pairs between the same
+    two stops count (see `reconstruct.stops`).
     """
-    n = len(activity)
+    pieces = between_stops(activity)
+    n = sum(map(len, pieces))
     longest = n // CYCLES
     shortest = max(2, int(SHORTEST_S / bin_s))
     if longest <= shortest + 2 or not activity.any():
         return None
     half = n // 2
     lags = np.arange(longest + 1)
-    overlap = np.sqrt(1 - lags / n)
+    pairs = _pairs(pieces, half)
+    overlap = np.sqrt(pairs[: longest + 1] / n)
     widths = _widths(longest)
-    power, size = _power(activity, half)
-    likeness = np.array([_smoothed(power, size, n, half, width) for width in widths])
+    power, size = _power(pieces, half)
+    likeness = np.array([_smoothed(power, size, pairs, width) for width in widths])
+    likeness[:, pairs < FEWEST_PAIRS * n] = 0.0
     scores = likeness[:, : longest + 1] * overlap
     level = _level(lags, len(widths))
     score = _at_level(scores, level, lags)
@@ -100,13 +111,17 @@ def find_period(activity: NDArray[np.float64], bin_s: float) -> Period | None:
     own = score[peaks]
     # What is not similarity is counting noise, and it blurs the comparison by as much.
     blur = BLUR_SIGMAS * (1 - rival) * noise[peaks]
-    fundamental = own >= HARMONIC_SHARE * rival - np.where(near, blur, 0.0)
+    # A cycle repeats the beat inside it nearly as well, and is no multiple of it, but for chance.
+    beat = np.abs(best / peaks - np.rint(best / peaks)) > ODD
+    share = np.where(beat, BEAT_SHARE, HARMONIC_SHARE)
+    fundamental = own >= share * rival - np.where(near, blur, 0.0)
     first = int(peaks[np.flatnonzero(fundamental & (peaks <= best))[0]])
     lag = _whole_train(score, noise, peaks, first)
-    similarity = score / overlap
-    rivals = peaks[np.abs(peaks - lag) > SMOOTHING_SHARE * lag]
-    shorter = rivals[rivals < lag]
-    longer = np.append(lag, np.arange(longest + 1, half + 1))
+    similarity = score / np.maximum(overlap, 1e-9)
+    part = lag / peaks
+    shorter = peaks[(part > 1 + ODD) & (np.abs(part - np.rint(part)) <= ODD)]
+    seen = np.flatnonzero(pairs >= ENOUGH_PAIRS * n)
+    longer = np.append(lag, seen[seen > longest])
     wide = _level(np.full(len(longer), int(WIDER * lag)), len(widths))
     alike = _at_level(likeness, wide, longer)
     return Period(
@@ -118,27 +133,46 @@ def find_period(activity: NDArray[np.float64], bin_s: float) -> Period | None:
     )
 
 
+def likeness_at(activity: NDArray[np.float64], lag: float) -> float:
+    """How much a signal resembles itself `lag` bins later, smoothed as `find_period` does."""
+    at = round(lag)
+    if at >= len(activity):
+        return 0.0
+    power, size = _power([activity], at)
+    return float(_smoothed(power, size, _pairs([activity], at), SMOOTHING_SHARE * lag)[at])
+
+
 def autocorrelation(signal: NDArray[np.float64], longest: int) -> NDArray[np.float64]:
     """Autocorrelation at lags 0..longest, each normalised by its overlap; float64[longest + 1]."""
-    power, size = _power(signal, longest)
-    return _smoothed(power, size, len(signal), longest, 0.0)
+    power, size = _power([signal], longest)
+    return _smoothed(power, size, _pairs([signal], longest), 0.0)
 
 
-def _power(signal: NDArray[np.float64], longest: int) -> tuple[NDArray[np.float64], int]:
-    """Power spectrum of the centred signal, padded so that lags up to `longest` do not wrap."""
-    size = next_fast_len(len(signal) + longest + 1)
-    return np.abs(rfft(signal - signal.mean(), size)) ** 2, size
+def _pairs(pieces: Sequence[NDArray[np.float64]], longest: int) -> NDArray[np.float64]:
+    """Pairs of bins of one piece at lags 0..longest; float64[longest + 1]."""
+    lags = np.arange(longest + 1)
+    return np.asarray(sum(np.maximum(len(piece) - lags, 0) for piece in pieces), np.float64)
+
+
+def _power(pieces: Sequence[NDArray[np.float64]], longest: int) -> tuple[NDArray[np.float64], int]:
+    """Summed power spectrum of centred pieces, padded so that lags up to `longest` do not wrap."""
+    size = next_fast_len(max(map(len, pieces)) + longest + 1)
+    mean = sum(float(piece.sum()) for piece in pieces) / sum(map(len, pieces))
+    power = np.zeros(size // 2 + 1)
+    for piece in pieces:
+        power += np.abs(rfft(piece - mean, size)) ** 2
+    return power, size
 
 
 def _smoothed(
-    power: NDArray[np.float64], size: int, n: int, longest: int, width: float
+    power: NDArray[np.float64], size: int, pairs: NDArray[np.float64], width: float
 ) -> NDArray[np.float64]:
-    """Autocorrelation of a signal of n bins after a Gaussian of `width` bins, from its power."""
+    """Autocorrelation of a signal after a Gaussian of `width` bins, from its power."""
     response = np.exp(-2 * (np.pi * width * np.arange(len(power)) / size) ** 2)
-    raw = irfft(power * response**2, size)[: longest + 1]
+    raw = irfft(power * response**2, size)[: len(pairs)]
     if raw[0] <= 0:
-        return np.zeros(longest + 1)
-    return np.asarray(raw / (n - np.arange(longest + 1)) / (raw[0] / n))
+        return np.zeros(len(pairs))
+    return np.asarray(raw / np.maximum(pairs, 1.0) / (raw[0] / pairs[0]))
 
 
 def _widths(longest: int) -> list[float]:

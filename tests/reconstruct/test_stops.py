@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from reconstruct.stops import CYCLES, between_stops
+
+
+def bursts(pauses: list[int]) -> NDArray[np.float64]:
+    """Bursts of ten bins with pauses of so many bins between them."""
+    parts = [np.ones(10)]
+    for pause in pauses:
+        parts += [np.zeros(pause), np.ones(10)]
+    return np.concatenate(parts)
+
+
+def lengths(pauses: list[int]) -> list[int]:
+    return [len(piece) for piece in between_stops(bursts(pauses))]
+
+
+def test_a_cycle_without_a_stop_is_one_piece() -> None:
+    whole = bursts([20, 21, 19, 20, 22, 20, 18])
+    [piece] = between_stops(whole)
+    assert piece.tolist() == whole.tolist()
+
+
+@pytest.mark.parametrize("places", [[3], [3, 9], [2, 5, 8, 11]])
+def test_a_signal_is_parted_at_its_stops(places: list[int]) -> None:
+    pauses = [20] * 14
+    for place in places:
+        pauses[place] = 60
+    edges = [-1, *places, 14]
+    wanted = [10 + 30 * (b - a - 1) for a, b in pairwise(edges)]
+    assert lengths(pauses) == wanted
+
+
+def test_what_happens_as_often_as_a_cycle_is_no_stop() -> None:
+    pauses = [4, 4, 4, 60] * CYCLES
+    assert len(lengths(pauses)) == 1
+
+
+def test_a_pause_a_little_longer_is_no_stop() -> None:
+    assert len(lengths([20, 20, 29, 20, 20, 20, 20])) == 1
+
+
+def test_silence_before_and_behind_is_no_piece() -> None:
+    signal = np.concatenate([np.zeros(70), bursts([20] * 8), np.zeros(90)])
+    assert [len(piece) for piece in between_stops(signal)] == [10 + 30 * 8]
+
+
+@pytest.mark.parametrize("signal", [np.zeros(0), np.zeros(50), np.ones(50)])
+def test_what_never_pauses_has_no_stop(signal: NDArray[np.float64]) -> None:
+    [piece] = between_stops(signal)
+    assert piece.tolist() == signal.tolist()
