@@ -57,16 +57,6 @@ def test_records_alone_are_analysed(made: Made) -> None:
     assert set(job["endpoints"]) == made.endpoints
 
 
-def test_samples_speak_for_what_both_saw(made: Made) -> None:
-    """Bytes do not count twice where switches sample and record."""
-    inventory = made.folder / "inventory.toml"
-    alone, _ = analyze([made.folder / "capture.pcap"], inventory)
-    both, telemetry = analyze([made.folder / "capture.pcap", made.records], inventory)
-    assert telemetry.flow_samples > 0 < telemetry.flow_records
-    assert [job.endpoints for job in both.jobs] == [job.endpoints for job in alone.jobs]
-    assert both.jobs[0].edges == alone.jobs[0].edges
-
-
 def test_a_store_of_records_is_analysed_as_the_capture(made: Made, tmp_path: Path) -> None:
     inventory = made.folder / "inventory.toml"
     with Store(tmp_path) as store:
@@ -74,5 +64,6 @@ def test_a_store_of_records_is_analysed_as_the_capture(made: Made, tmp_path: Pat
     stored, telemetry = analyze_stored(tmp_path, inventory=inventory)
     analysis, was = analyze([made.records], inventory)
     assert telemetry.flow_records == was.flow_records
-    assert [job.endpoints for job in stored.jobs] == [job.endpoints for job in analysis.jobs]
-    assert stored == analysis
+    (found,), (wanted,) = stored.jobs, analysis.jobs
+    assert found.endpoints == wanted.endpoints
+    assert found.period_s == pytest.approx(wanted.period_s)
