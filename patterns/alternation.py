@@ -56,10 +56,11 @@ def _two(flows: Flows, one: NDArray[np.intp], other: NDArray[np.intp]) -> bool |
 
 
 def likeness(flows: Flows, one: NDArray[np.intp], other: NDArray[np.intp]) -> float | None:
-    """How alike two sets' activity is in time, sender by sender: 0 in turn, 1 at once.
+    """How alike two sets' activity is in time, endpoint by endpoint: 0 in turn, 1 at once.
 
-    The cosine of both sets' rates over slots and senders. Sums of squares count pairs of
-    sightings, none with itself, so that few samples make no set unlike another.
+    The cosine of both sets' rates over slots and the endpoints that both have, whether they send or
+    receive. Sums of squares count pairs of sightings, none with itself, so that few samples make no
+    set unlike another.
 
     Returns
     -------
@@ -67,17 +68,24 @@ def likeness(flows: Flows, one: NDArray[np.intp], other: NDArray[np.intp]) -> fl
         None where no width of slots has enough pairs of sightings.
     """
     seen = flows.sightings
+    ends = [np.union1d(flows.src[rows], flows.dst[rows]) for rows in (one, other)]
+    shared = np.zeros(int(max(e.max(initial=-1) for e in ends)) + 1, np.bool_)
+    shared[np.intersect1d(*ends)] = True
     side = np.zeros(len(flows), np.int8)
     side[one], side[other] = 1, 2
     mine = side[seen.flow]
     for width in SLOTS_NS:
-        used = (mine > 0) & (seen.slack_ns <= width)
+        used = np.flatnonzero((mine > 0) & (seen.slack_ns <= width))
         slot = seen.time_ns[used] // width
-        place = (slot - slot.min(initial=0)) * (int(flows.src.max(initial=0)) + 1)
-        place += flows.src[seen.flow[used]]
+        slot -= slot.min(initial=0)
+        flow, which = seen.flow[used], mine[used]
+        end = np.concatenate([flows.src[flow], flows.dst[flow]]).astype(np.int64)
+        kept = shared[end]
+        place = np.tile(slot, 2)[kept] * len(shared) + end[kept]
         _, cell = np.unique(place, return_inverse=True)
-        first = np.bincount(cell, mine[used] == 1).astype(np.float64)
-        second = np.bincount(cell, mine[used] == 2).astype(np.float64)
+        which = np.tile(which, 2)[kept]
+        first = np.bincount(cell, which == 1).astype(np.float64)
+        second = np.bincount(cell, which == 2).astype(np.float64)
         pairs = float(np.sum(first * (first - 1))), float(np.sum(second * (second - 1)))
         if min(pairs) >= ENOUGH_PAIRS:
             return float(np.sum(first * second) / np.sqrt(pairs[0] * pairs[1]))

@@ -20,6 +20,7 @@ from patterns.shape import Shape
 from reconstruct.edges import Flows
 
 VOLUME_RATIOS: Final = (1.05, 1.2, 1.5, 2.0, 2.6)  # gaps in volume at which to cut
+FINEST_RATIO: Final = 1.02  # within a part that draws nothing: what a well sampled volume tells
 PRICE_OF_A_LAYER: Final = 0.01  # share of bytes that one more set must explain
 SMALLEST_SHARE: Final = 0.003  # of the heaviest flow: below it noise, tails, start-up
 RECURRING: Final = 0.4  # of the turns that its samples could fill
@@ -71,10 +72,34 @@ def split(flows: Flows, rows: NDArray[np.intp], host_of: Mapping[int, str]) -> l
     host_of : mapping
         Host of an endpoint id where the inventory knows it.
     """
+    parts = []
+    for part in _best(flows, rows, _cuts(flows, rows), host_of):
+        # What no cut of all explains may be two of nearly equal volume.
+        finer = [] if part.shape else _best(flows, part.flows, [_finely(flows, part)], host_of)
+        parts += finer if finer and all(map(_whole, finer)) else [part]
+    return crossed.join(parts, host_of)
+
+
+def _finely(flows: Flows, part: Part) -> NDArray[np.int64]:
+    return _by_volume(flows.bytes_per_turn[part.flows], FINEST_RATIO)
+
+
+def _whole(part: Part) -> bool:
+    """Whether a part draws more than chance does where noise parts it from others."""
+    return part.shape is not None and len(part.shape.members) > 2 and part.shape.missing == 0
+
+
+def _best(
+    flows: Flows,
+    rows: NDArray[np.intp],
+    cuts: Sequence[NDArray[np.int64]],
+    host_of: Mapping[int, str],
+) -> list[Part]:
+    """The parts of the one of some labellings of the rows that explains most."""
     best: list[Part] = []
     best_score = -np.inf
     tried: set[bytes] = set()
-    for label in _cuts(flows, rows):
+    for label in cuts:
         _, canonical = np.unique(label, return_inverse=True)
         if canonical.tobytes() in tried:
             continue
@@ -87,7 +112,7 @@ def split(flows: Flows, rows: NDArray[np.intp], host_of: Mapping[int, str]) -> l
         score = _explained(flows, parts) - PRICE_OF_A_LAYER * (canonical.max(initial=-1) + 1)
         if score > best_score:
             best, best_score = parts, score
-    return crossed.join(best, host_of)
+    return best
 
 
 def _cuts(flows: Flows, rows: NDArray[np.intp]) -> list[NDArray[np.int64]]:

@@ -116,6 +116,21 @@ def test_several_queue_pairs_of_an_edge_are_one_edge() -> None:
     assert (data["bytes"], data["samples"], data["flows"]) == (100 * MIB, 120, 4)
 
 
+def test_rings_of_nearly_equal_volume_are_parted() -> None:
+    """As those of dense layers and of experts may be, beside an exchange that is not equal."""
+    dense, experts = Wire(0, 0, 302 * MIB), Wire(0, 0, 315 * MIB)
+    wires = [
+        *ring(list(range(8)), dense),
+        *ring([0, 2, 4, 6], experts),
+        *ring([1, 3, 5, 7], experts),
+    ]
+    assert shapes_of(wires) == {
+        as_ring(list(range(8))),
+        as_ring([0, 2, 4, 6]),
+        as_ring([1, 3, 5, 7]),
+    }
+
+
 def test_noise_in_volumes_splits_nothing() -> None:
     rng = np.random.default_rng(1)
     wires = [
