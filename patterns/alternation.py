@@ -68,16 +68,13 @@ def likeness(flows: Flows, one: NDArray[np.intp], other: NDArray[np.intp]) -> fl
         None where no width of slots has enough pairs of sightings.
     """
     seen = flows.sightings
-    ends = [np.union1d(flows.src[rows], flows.dst[rows]) for rows in (one, other)]
-    shared = np.zeros(int(max(e.max(initial=-1) for e in ends)) + 1, np.bool_)
-    shared[np.intersect1d(*ends)] = True
+    shared = _ends(flows, one) & _ends(flows, other)
     side = np.zeros(len(flows), np.int8)
     side[one], side[other] = 1, 2
     mine = side[seen.flow]
     for width in SLOTS_NS:
         used = np.flatnonzero((mine > 0) & (seen.slack_ns <= width))
         slot = seen.time_ns[used] // width
-        slot -= slot.min(initial=0)
         flow, which = seen.flow[used], mine[used]
         end = np.concatenate([flows.src[flow], flows.dst[flow]]).astype(np.int64)
         kept = shared[end]
@@ -90,3 +87,11 @@ def likeness(flows: Flows, one: NDArray[np.intp], other: NDArray[np.intp]) -> fl
         if min(pairs) >= ENOUGH_PAIRS:
             return float(np.sum(first * second) / np.sqrt(pairs[0] * pairs[1]))
     return None
+
+
+def _ends(flows: Flows, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Which endpoints some connections have; bool[highest endpoint of all + 1]."""
+    out = np.zeros(int(max(flows.src.max(initial=-1), flows.dst.max(initial=-1))) + 1, np.bool_)
+    out[flows.src[rows]] = True
+    out[flows.dst[rows]] = True
+    return out

@@ -125,7 +125,8 @@ def leaps(ranks: int, collective: str) -> Drawn:
     sign = -1 if collective == "all_gather" else 1
     edges = tuple((rank, (rank + sign * step) % ranks) for rank in range(ranks) for step in steps)
     members = tuple(range(ranks))
-    return Drawn("unknown", collective, "recursive", members, (Channel(edges),), "bruck")
+    algorithm = "all_to_all" if collective == "all_to_all" else "recursive"
+    return Drawn("unknown", collective, algorithm, members, (Channel(edges),), "bruck")
 
 
 def everyone(members: Sequence[int], kind: str = "unknown") -> Drawn:
