@@ -59,7 +59,7 @@ def _pauses(pace: Pace) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     limit = max(OF_PERIOD * pace.period_s, SIGMAS / 2 * float(usual - low))
     excess = steps - usual
     # What lies between two steps of one pause may well be less than usual: it was put too late.
-    loud = binary_closing(excess > limit / 2, np.ones(FEWEST_STEPS - 1))
+    loud = binary_closing(excess > limit / 2, np.ones(FEWEST_STEPS - 1, np.bool_))
     edges = np.flatnonzero(np.diff(loud, prepend=False, append=False))
     share, seconds = [0.0], [pace.outer_s]
     for begin, end in zip(edges[::2], edges[1::2], strict=True):
