@@ -168,7 +168,8 @@ def lie(family: Family, others: Iterable[Family]) -> Lie | None:
     str or None
         "inside" where the members of each group are in one of the others' groups, "same" where
         that one has no other members, "across" where each member is in another; None where most
-        groups lie neither way, or outside of all.
+        groups lie neither way, or outside of all. An exchange may join rails, on each of which it
+        lies inside another.
     """
     number: dict[int, tuple[int, int]] = {}
     sizes: Counter[tuple[int, int]] = Counter()
@@ -179,13 +180,18 @@ def lie(family: Family, others: Iterable[Family]) -> Lie | None:
     counted: Counter[Lie | None] = Counter()
     for item in family.items:
         members = item.shape.members
-        found = {number[v] for v in members if v in number}
-        if any(v not in number for v in members) or 1 < len(found) < len(members):
+        found = Counter(number[v] for v in members if v in number)
+        each = set(found.values())
+        if found.total() < len(members) or len(each) > 1:
             counted[None] += 1
+        elif each == {1}:
+            counted["across"] += 1
         elif len(found) == 1:
             whole = sizes[next(iter(found))] == len(members)
             counted["same" if whole else "inside"] += 1
+        elif family.algorithm == "all_to_all":
+            counted["inside"] += 1
         else:
-            counted["across"] += 1
+            counted[None] += 1
     [(best, count)] = counted.most_common(1)
     return best if count >= MOST * len(family.items) else None

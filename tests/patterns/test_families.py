@@ -88,6 +88,16 @@ def test_how_groups_lie_to_others(groups: list[list[int]], way: str | None) -> N
     assert lie(rings(*groups), others) == way
 
 
+def test_an_exchange_that_joins_rails_is_inside_a_group_of_each() -> None:
+    # Host h has NICs 2 h and 2 h + 1, each with a ring of its own.
+    rails = rings(range(0, 12, 2), range(1, 12, 2))
+    everyone = [replace(LIKE, src=u, dst=v) for u in range(4) for v in range(4) if u != v]
+    [exchange] = families_of(everyone)
+    assert exchange.algorithm == "all_to_all"
+    assert lie(exchange, [rails]) == "inside"
+    assert lie(rings(range(4)), [rails]) is None
+
+
 def test_most_groups_decide() -> None:
     others = [rings(range(12))]
     nearly = [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 20], [12, 13, 11]]

@@ -107,6 +107,16 @@ def test_experts_exchange_inside_and_their_replicas_reduce_across(size: int) -> 
     assert found == (everywhere | wanted(blocks(12, size), "ep") | wanted(strides(12, size), "dp"))
 
 
+def test_experts_that_exchange_across_rails_are_told_as_well() -> None:
+    # Six hosts of two NICs, 2 h and 2 h + 1, experts over two hosts each.
+    wires = [w for rail in strides(12, 2) for w in ring(rail, replace(GRADIENTS, bytes=260 * MIB))]
+    wires += [w for block in blocks(12, 4) for w in everyone(block, BLOCKS, 0.3)]
+    wires += [w for members in strides(12, 4) for w in ring(members, GRADIENTS)]
+    assert kinds_of(wires) == (
+        wanted(strides(12, 2), "dp") | wanted(blocks(12, 4), "ep") | wanted(strides(12, 4), "dp")
+    )
+
+
 def test_experts_are_told_without_uneven_volumes() -> None:
     assert kinds_of(experts(uneven=0.0))[frozenset({0, 1})] == "ep"
 
