@@ -42,11 +42,14 @@ class Study:
     cuts_ns : int64[k]
         Ends of iterations in the window.
     beat : Beat
+    told : bool
+        Whether these ends are told from all other pauses: see `patterns.timeline.Timeline`.
     """
 
     result: JobResult
     cuts_ns: NDArray[np.int64]
     beat: Beat
+    told: bool
 
 
 def study_job(
@@ -73,7 +76,7 @@ def study_job(
     found = recognise(flows, split(flows, steady(flows), host_of))
     if not is_job(flows, found):
         return None
-    candidate, flows, found, reducing = _place_iterations(
+    candidate, flows, found, reducing, told = _place_iterations(
         progress, candidate, flows, found, host_of
     )
     if not is_job(flows, found):
@@ -117,7 +120,8 @@ def study_job(
         # Times that are not good cannot say that one iteration was long.
         anomalies=() if candidate.known_ns else tuple(slow_iterations(name, iterations, samples)),
     )
-    return Study(result, candidate.turns_ns, _beat(progress, candidate, flows, found, volume))
+    beat = _beat(progress, candidate, flows, found, volume)
+    return Study(result, candidate.turns_ns, beat, told)
 
 
 def _beat(
@@ -169,15 +173,18 @@ def _place_iterations(
     flows: Flows,
     found: list[Found],
     host_of: Mapping[int, str],
-) -> tuple[Candidate, Flows, list[Found], tuple[Collective, Claim]]:
-    """Iterations cut where the gradient burst ends, and all that is measured by them anew."""
+) -> tuple[Candidate, Flows, list[Found], tuple[Collective, Claim], bool]:
+    """Iterations cut where the gradient burst ends, and all that is measured by them anew.
+
+    With what the burst says of the collective, and whether that end is told from all others.
+    """
     reducers = [f for f in found if f.role.kind == "dp"]
     unknown: tuple[Collective, Claim] = "unknown", claim(0.5, 0, 1.0, "no gradient burst to read")
     if not reducers:
         true = invented.true_ends(progress, candidate.connections, candidate.turns_ns)
         if true.all():
-            return candidate, flows, found, unknown
-        return *_cut_anew(progress, candidate, candidate.turns_ns[true], host_of), unknown
+            return candidate, flows, found, unknown, True
+        return *_cut_anew(progress, candidate, candidate.turns_ns[true], host_of), unknown, True
     placed = timeline.place(
         progress,
         [flows.connection[f.rows] for f in reducers],
@@ -185,9 +192,9 @@ def _place_iterations(
         may_shard=any(f.role.algorithm in SHARDING for f in reducers),
     )
     if placed is None:
-        return candidate, flows, found, unknown
+        return candidate, flows, found, unknown, True
     cut = _cut_anew(progress, candidate, placed.ends_ns, host_of)
-    return *cut, (placed.collective, placed.claim)
+    return *cut, (placed.collective, placed.claim), placed.told
 
 
 def _cut_anew(

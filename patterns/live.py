@@ -41,7 +41,8 @@ SETTLED: Final = 0.9  # of a period behind an end: the next burst shows, or has 
 AGREE: Final = 0.03  # of a period: two studies that differ by less say the same
 FEWEST_TURNS: Final = 8  # in a study, before its period is believed if another agrees
 ENOUGH_TURNS: Final = 40  # in a study, before its period is believed by itself
-SURE_TURNS: Final = 12  # in a study, before iterations are counted from an end that moved
+STILL_TURNS: Final = 12  # in a study, before iterations are counted from an end that moved,
+TOLD_TURNS: Final = 20  # or from one that may not be the end
 MOVED: Final = 0.02  # of a period: two studies that differ by more took different ends
 FIRM_S: Final = 20.0  # of telemetry: what takes longer than half of this is not seen before
 STUDY_ROWS: Final = 200_000
@@ -50,6 +51,7 @@ STUDY_S: Final = 60.0
 TRACK_ROWS: Final = 6_400
 TRACK_TURNS: Final = (6, 40)
 OVERLAP_TURNS: Final = 4  # before the last numbered end: enough to tell the moment it was taken at
+STOPPED_TURNS: Final = 1.5
 IDLE_TURNS: Final = 3.0
 IDLE_S: Final = 10.0
 ENDED_TURNS: Final = 20.0
@@ -178,8 +180,10 @@ def study(job: LiveJob, slices: Sequence[Slice], inventory: Inventory) -> LiveJo
     agreed = job.offered_s is not None and _agree(period, job.offered_s)
     turns = sum(i.complete for i in seen.result.iterations)
     believed = _may_count(progress, candidate, turns, agreed=agreed)
-    if not job.firm and turns < SURE_TURNS:
-        believed = believed and not _moved(job, seen)
+    # Of a job that has come to a stop there is no more to see.
+    goes_on = now_ns - job.last_seen_ns < STOPPED_TURNS * period * 1e9
+    if not job.firm and goes_on:
+        believed = believed and not _end_may_move(job, seen, turns)
     counted_s = job.period_s
     job = replace(job, offered_s=period, studied_turns=turns)
     if job.firm and not _agree(period, counted_s) and not (agreed and believed):
@@ -270,14 +274,16 @@ def _may_count(progress: Progress, candidate: Candidate, turns: int, *, agreed: 
     return turns >= ENOUGH_TURNS or (agreed and turns >= FEWEST_TURNS)
 
 
-def _moved(job: LiveJob, seen: Study) -> bool:
-    """Whether this study takes another moment of the turn for its end than the one before.
+def _end_may_move(job: LiveJob, seen: Study, turns: int) -> bool:
+    """Whether more turns may show another moment of the turn to be its end; and numbers stay.
 
-    Few turns may not show the pause of an optimiser, or only that of a bucket; and numbers stay.
+    Few turns may not show the pause of an optimiser, or only that of a bucket.
     """
+    if not seen.told and turns < TOLD_TURNS:
+        return True
     before = np.array([turn.end_ns for turn in job.provisional if turn.complete], np.int64)
     shift_ns = phase_between(before, seen.cuts_ns, seen.beat.period_s)
-    return abs(shift_ns) > MOVED * seen.beat.period_s * 1e9
+    return turns < STILL_TURNS and abs(shift_ns) > MOVED * seen.beat.period_s * 1e9
 
 
 def _agree(one_s: float, other_s: float) -> bool:

@@ -58,11 +58,14 @@ class Timeline:
     ends_ns : int64[k]
     collective : str
     claim : Claim
+    told : bool
+        Whether the pause of an optimiser, where an iteration would end, could not have been missed.
     """
 
     ends_ns: NDArray[np.int64]
     collective: Collective
     claim: Claim
+    told: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,7 @@ def place(
     reading = _read(progress, groups, crude, middles)
     if reading is None:
         unknown = claim(0.5, 0, 1.0, "too few samples per connection to follow its volume")
-        return Timeline(crude, "unknown", unknown)
+        return Timeline(crude, "unknown", unknown, told=not may_shard)
     reading = _from_longest_pause(progress, groups, reading)
     train = find_train(reading.pace) if may_shard else None
     if train is None:
@@ -134,7 +137,8 @@ def place(
         split, collective, said = _read_pauses(reading, may_shard=may_shard)
     else:
         split, collective, said = _read_train(reading, train)
-    return Timeline(_ends(progress, reading, split, signal), collective, said)
+    told = not may_shard or (collective != "unknown" and not _could_hide(reading.pace))
+    return Timeline(_ends(progress, reading, split, signal), collective, said, told)
 
 
 def _without_repeats(
@@ -334,6 +338,13 @@ def _read_pauses(reading: _Reading, *, may_shard: bool) -> tuple[Pause | None, C
     sure = abs(split.share - TWO_THIRDS) <= SHARE_WITHIN or len(found) > 1
     ceiling = (0.85 if sure else 0.75) if split.clearness >= CLEAR else 0.65
     return split, "reduce_scatter+all_gather", claim(ceiling, samples, needed, basis)
+
+
+def _could_hide(pace: Pace) -> bool:
+    """Whether the pause of an optimiser may be there and not show."""
+    limit_s = pauses.shortest_visible(pace)
+    at = [round(share * pace.steps) + near for share in (HALF, TWO_THIRDS) for near in (-1, 0)]
+    return float(limit_s[at].max()) > OPTIMISER_HIDDEN * pace.period_s
 
 
 def _read_train(reading: _Reading, train: Train) -> tuple[Pause | None, Collective, Claim]:

@@ -12,6 +12,7 @@ from bench.captures import Capture
 from collector.ingest import ingest
 from collector.inventory import Inventory, read_inventory
 from collector.schema import FlowBatch, Telemetry
+from patterns import live
 from patterns.analyse import analyse_window
 from patterns.beat import Beat
 from patterns.live import LiveJob, reach_back_ns, rested
@@ -123,6 +124,7 @@ def test_iterations_come_as_the_whole_capture_shows_them(
     assert off.max() < 0.02
 
 
+@pytest.mark.usefixtures("believed_at_once")
 @pytest.mark.parametrize(
     ("scenario", "begins"),
     [
@@ -196,6 +198,13 @@ def test_a_short_look_at_a_beat_inside_is_not_believed(fed: Callable[[str], Fed]
     assert life.complete[-1].end_ns < int(whole.told.flows.time_ns.max()) + 0.1 * S
 
 
+@pytest.fixture
+def believed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Captures are short, and when ends are believed is no matter of the test."""
+    monkeypatch.setattr(live, "TOLD_TURNS", 0)
+    monkeypatch.setattr(live, "STILL_TURNS", 0)
+
+
 def test_a_period_is_believed_by_the_time_of_the_job_not_of_the_window() -> None:
     """Others were seen long before; this job repeats itself 25 times in its first 13 s."""
     rng = np.random.default_rng(1)
@@ -213,11 +222,12 @@ def test_a_period_is_believed_by_the_time_of_the_job_not_of_the_window() -> None
     assert abs(life.final[0].start_ns - START_NS) < 0.5 * S
 
 
+@pytest.mark.usefixtures("believed_at_once")
 def test_an_analysis_that_fell_behind_catches_up(fed: Callable[[str], Fed]) -> None:
     """No turn for half a minute, as where another job's study takes that long."""
     whole = fed("dp_ring")
     lives = whole.lives()
-    lives.feed(whole.told.flows, whole.told.exporters, until_ns=whole.start_ns + 41 * S)
+    lives.feed(whole.told.flows, whole.told.exporters, until_ns=whole.start_ns + 36 * S)
     life = only(lives.lives)
     assert life.job.firm
     before = len(life.final)
@@ -229,11 +239,12 @@ def test_an_analysis_that_fell_behind_catches_up(fed: Callable[[str], Fed]) -> N
     assert_contiguous(life)
 
 
+@pytest.mark.usefixtures("believed_at_once")
 def test_after_a_restart_numbers_go_on(fed: Callable[[str], Fed]) -> None:
     """Nothing of the time before is in the window any more: one iteration is not complete."""
     whole = fed("dp_ring")
     first = whole.lives()
-    restart = whole.at_ns(13.4)
+    restart = whole.at_ns(12.4)
     first.feed(whole.told.flows, whole.told.exporters, until_ns=restart)
     again = whole.lives()
     again.lives.append(restarted(only(first.lives)))
@@ -249,6 +260,7 @@ def test_after_a_restart_numbers_go_on(fed: Callable[[str], Fed]) -> None:
     assert_contiguous(life)
 
 
+@pytest.mark.usefixtures("believed_at_once")
 def test_after_a_restart_a_short_look_is_not_believed(fed: Callable[[str], Fed]) -> None:
     """What was counted says how long a turn is, until enough says otherwise."""
     whole = fed("dp_zero1")

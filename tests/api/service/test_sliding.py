@@ -17,6 +17,7 @@ from api.results.database import Results
 from api.service import sliding as module
 from api.service.sliding import Sliding
 from collector.inventory import Inventory
+from patterns import live
 from patterns.live import LiveJob, study
 from patterns.result import Iteration
 from reconstruct.slices import Slice
@@ -30,6 +31,14 @@ FIRST_AND_LAST = 2  # iterations of a capture that it may show too little of
 NEAR = 0.03  # of the period
 NEAR_IN_THE_DARK = 0.5
 TOLD = 50  # slices, after which both jobs are told of
+
+
+@pytest.fixture(scope="module", autouse=True)
+def believed_at_once() -> Generator[None]:
+    """Captures are short, and when ends are believed is no matter of these tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(live, "TOLD_TURNS", 0)
+        yield
 
 
 @pytest.fixture
