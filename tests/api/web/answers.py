@@ -151,6 +151,7 @@ def _service() -> Document:
             "kernel_drops",
             "backlog_drops",
             "refused_datagrams",
+            "flow_records",
             "decode_errors",
             "rows_stored",
             "rows_held",
