@@ -77,7 +77,7 @@ def test_datagrams_of_all_sizes_in_order(receiving: socket.socket, sending: sock
 def test_datagrams_are_stamped_when_they_come(
     receiving: socket.socket, sending: socket.socket
 ) -> None:
-    """A busy kernel begins to stamp a while after it was asked; until then, stamps are of reading."""
+    """A busy kernel begins to stamp a while after it was asked; before, it stamps as it is read."""
     reader = MessageReader(receiving)
     for _ in range(1_000):
         sending.send(b"when")
