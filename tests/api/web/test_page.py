@@ -209,7 +209,7 @@ def test_exporters_say_how_they_sample(page: Open) -> None:
         )
     ]
     assert rows[0][:4] == ["10.255.0.1 sub 100000", "ok", "1:1,000", "exporter"]
-    assert rows[0][8] == "1"  # lost
+    assert rows[0][9] == "1"  # lost
     assert rows[1][1:3] == ["counters only", "?"]
     assert rows[2][1] == "silent"
     assert rows[0][4] == "?"  # its samples carry no time of their own
@@ -240,7 +240,7 @@ def test_exporters_say_how_they_sample(page: Open) -> None:
     cells = shown.run(
         "[...document.querySelectorAll('.exporters tbody tr')[1].cells].map((c) => c.innerText)"
     )
-    assert (cells[4], cells[9]) == ("−3.20 s ± 0.020 ms", "30")
+    assert (cells[4], cells[10]) == ("−3.20 s ± 0.020 ms", "30")
 
 
 @pytest.mark.parametrize(
