@@ -189,10 +189,11 @@ def study(job: LiveJob, slices: Sequence[Slice], inventory: Inventory) -> LiveJo
     if job.firm and not _agree(period, counted_s) and not (agreed and believed):
         return job  # once is no reason to count otherwise, nor is a short look
     firm = job.firm or believed
-    shift_s = phase_shift(job.numbering, seen.cuts_ns, period) / 1e9
+    shift_s = (phase_shift(job.numbering, seen.cuts_ns, period) or 0.0) / 1e9
     elsewhere = abs(shift_s) > SAME_PHASE * period
     # Another moment of the turn is its end only where two studies say so.
-    anew = elsewhere and abs(shift_s - job.offered_shift_s) <= SAME_PHASE * period
+    again = job.numbering.anew or abs(shift_s - job.offered_shift_s) <= SAME_PHASE * period
+    anew = elsewhere and again
     job = replace(
         job,
         result=seen.result,
@@ -282,7 +283,7 @@ def _end_may_move(job: LiveJob, seen: Study, turns: int) -> bool:
     if not seen.told and turns < TOLD_TURNS:
         return True
     before = np.array([turn.end_ns for turn in job.provisional if turn.complete], np.int64)
-    shift_ns = phase_between(before, seen.cuts_ns, seen.beat.period_s)
+    shift_ns = phase_between(before, seen.cuts_ns, seen.beat.period_s) or 0.0
     return turns < STILL_TURNS and abs(shift_ns) > MOVED * seen.beat.period_s * 1e9
 
 

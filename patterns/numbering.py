@@ -31,7 +31,8 @@ class Numbering:
     iterations : tuple of Iteration
         The newest final ones, at most `KEPT`.
     anew : bool
-        Whether the next one ends at another moment of the turn than they do.
+        Whether the next one ends at another moment of the turn than they do, if the reading that
+        has it still says so.
     set_back : bool
         Whether the clock was set back after them: their times say nothing of what comes.
     """
@@ -97,15 +98,18 @@ def settle(
     horizon_ns : int
         An end up to here is well known.
     anew : bool
-        Count from now on at the moment of the turn that these ends are of. The one iteration
-        that spans the change is no step of the job, and not complete.
+        Count from now on at the moment of the turn that these ends are of, if it is another. The
+        one iteration that spans the change is no step of the job, and not complete.
     """
     last = numbering.last_end_ns
     if last is not None and last > window_ns[1]:
         numbering, last = replace(numbering, set_back=True), None
-    anew = anew or numbering.anew or numbering.set_back
-    shift_ns = 0.0 if anew else phase_shift(numbering, ends_ns, period_s)
-    if abs(shift_ns) <= SAME_PHASE * period_s * 1e9:
+    shift_ns = phase_shift(numbering, ends_ns, period_s)
+    same = shift_ns is not None and abs(shift_ns) <= SAME_PHASE * period_s * 1e9
+    anew = numbering.set_back or ((anew or numbering.anew) and not same)
+    if anew or shift_ns is None:
+        shift_ns = 0.0
+    elif same:
         most_ns = DRAWN * period_s * 1e9
         shift_ns -= min(max(shift_ns, -most_ns), most_ns)
     ends = ends_ns - int(shift_ns)
@@ -147,20 +151,23 @@ def finish(numbering: Numbering, end_ns: int) -> tuple[Numbering, Iteration | No
     return replace(numbering, iterations=(*numbering.iterations, cut_off)[-KEPT:]), cut_off
 
 
-def phase_shift(numbering: Numbering, ends_ns: NDArray[np.int64], period_s: float) -> float:
+def phase_shift(
+    numbering: Numbering, ends_ns: NDArray[np.int64], period_s: float
+) -> float | None:
     """How much later in the turn these ends lie than those that have been numbered, ns.
 
     With more samples, another pause of the turn may come to look like its end; iterations that
-    were counted from one are counted from it on. 0 where no end lies among the numbered ones.
+    were counted from one are counted from it on. None where no end lies among the numbered ones.
     """
-    known = _counted_from(numbering)
-    if numbering.anew or numbering.set_back:
-        return 0.0
-    return phase_between(known, ends_ns, period_s)
+    if numbering.set_back:
+        return None
+    return phase_between(_counted_from(numbering), ends_ns, period_s)
 
 
-def phase_between(known: NDArray[np.int64], ends_ns: NDArray[np.int64], period_s: float) -> float:
-    """How much later in the turn these ends lie than known ones, ns; 0 where none lies near.
+def phase_between(
+    known: NDArray[np.int64], ends_ns: NDArray[np.int64], period_s: float
+) -> float | None:
+    """How much later in the turn these ends lie than known ones, ns; None where none lies near.
 
     Notes
     -----
@@ -168,11 +175,11 @@ def phase_between(known: NDArray[np.int64], ends_ns: NDArray[np.int64], period_s
     and half a turn sooner are the same.
     """
     if not len(known):
-        return 0.0
+        return None
     period_ns = period_s * 1e9
     near = ends_ns[(ends_ns >= known[0] - period_ns / 2) & (ends_ns <= known[-1] + period_ns / 2)]
     if not len(near):
-        return 0.0
+        return None
     at = np.searchsorted(known, near)
     before, after = known[np.maximum(at - 1, 0)], known[np.minimum(at, len(known) - 1)]
     nearest = np.where(np.abs(near - before) < np.abs(after - near), before, after)

@@ -102,6 +102,11 @@ def _reception(account: Account) -> Iterator[Metric]:
     dropped.add_metric(["backlog"], account.backlog_drops)
     dropped.add_metric(["refused"], account.refused_datagrams)
     yield dropped
+    yield CounterMetricFamily(
+        "ringscope_receiver_deaths",
+        "Receiving processes that ended unasked, and were started again.",
+        account.receiver_deaths,
+    )
     samples = CounterMetricFamily("ringscope_samples", "Samples decoded.", labels=["type"])
     samples.add_metric(["flow"], account.flow_samples)
     samples.add_metric(["counter"], account.counter_samples)

@@ -31,6 +31,8 @@ class Account:
     kernel_drops, backlog_drops, refused_datagrams
         Datagrams lost in the socket's buffer, before the decoder, and those of exporters outside
         the allow-list.
+    receiver_deaths
+        Receiving processes that ended unasked, and were started again.
     flow_samples, flow_records, counter_samples, decode_errors
     rows_stored, rows_held, rows_lost
         Of the store of samples.
@@ -54,6 +56,7 @@ class Account:
     kernel_drops: int
     backlog_drops: int
     refused_datagrams: int
+    receiver_deaths: int
     flow_samples: int
     flow_records: int
     counter_samples: int

@@ -173,6 +173,7 @@ class Service:
             kernel_drops=received.kernel_drops,
             backlog_drops=received.backlog_drops,
             refused_datagrams=taken_in.refused,
+            receiver_deaths=taken_in.deaths,
             flow_samples=told.flow_samples,
             flow_records=told.flow_records,
             counter_samples=told.counter_samples,

@@ -34,6 +34,7 @@ ACCOUNT: Final = Account(
     kernel_drops=3,
     backlog_drops=4,
     refused_datagrams=5,
+    receiver_deaths=1,
     flow_samples=4006,
     flow_records=0,
     counter_samples=207,

@@ -24,6 +24,10 @@ they were dropped.
 ringscope_dropped_datagrams_total{{where="kernel"}} 3.0
 ringscope_dropped_datagrams_total{{where="backlog"}} 4.0
 ringscope_dropped_datagrams_total{{where="refused"}} 5.0
+# HELP ringscope_receiver_deaths_total Receiving processes that ended unasked, and were started \
+again.
+# TYPE ringscope_receiver_deaths_total counter
+ringscope_receiver_deaths_total 1.0
 # HELP ringscope_samples_total Samples decoded.
 # TYPE ringscope_samples_total counter
 ringscope_samples_total{{type="flow"}} 4006.0

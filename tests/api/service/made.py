@@ -31,6 +31,7 @@ ACCOUNT: Final = Account(
     kernel_drops=0,
     backlog_drops=0,
     refused_datagrams=0,
+    receiver_deaths=0,
     flow_samples=4000,
     flow_records=0,
     counter_samples=200,
