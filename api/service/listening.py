@@ -141,12 +141,15 @@ class Listening:
             self._deliver(slices)
 
     def _watch(self, standing: Standing) -> None:
-        """Say that the disk takes no rows, once until that changes; it has been counted."""
+        """Say that the disk takes no rows, once until it does; it has been counted.
+
+        The reason may be another at each flush, as it names the kind of rows that failed last.
+        """
         if standing.deaths > self._deaths:
             self._log.say("error", "a receiving process died", deaths=standing.deaths)
             self._deaths = standing.deaths
         status = standing.stored
-        if status.error is not None and status.error != self._disk_error:
+        if status.error is not None and self._disk_error is None:
             self._log.say("error", "not everything can be stored", reason=status.error)
         elif status.error is None and self._disk_error is not None:
             self._log.say("info", "everything can be stored again")

@@ -304,12 +304,11 @@ class Terminal:
 
     def __init__(self, url: str) -> None:
         self.ours, theirs = pty.openpty()
-        termios.tcsetwinsize(theirs, (30, 200))
         self.before = termios.tcgetattr(theirs)
         self.process = subprocess.Popen(
             [sys.executable, "-m", "api", "top", "--url", url],
             cwd=REPOSITORY,
-            env={**os.environ, "TERM": "xterm"},
+            env={**os.environ, "TERM": "xterm", "LINES": "30", "COLUMNS": "200"},
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
