@@ -98,7 +98,9 @@ def _numbering(
     if slips:
         text += f", slips {', '.join(slips)}"
     if not told.all():
-        text += f", {(~told).sum()} ends that are none"
+        none = zip(number[~told], away[~told] / period_ns, strict=True)
+        text += f", {(~told).sum()} ends that are none ("
+        text += ", ".join(f"number {index} by {off:+.2f} of a period" for index, off in none) + ")"
     return Finding("live numbers", text, bool(told.all()) and not slips)
 
 
