@@ -175,13 +175,13 @@ def bytes_together(flows: Flows, found: Sequence[Found]) -> list[float]:
     out = []
     for item in found:
         key = _likeness(item)
-        connections = len(item.rows)
+        connections = float(flows.share[item.rows].sum())
         mean = mean_of[key]
         if mean is None:
             mean = equal_volume(flows, item.rows)
         else:
             connections = max(connections, _usual_connections(flows, like[key]))
-        plain = float(np.nansum(flows.bytes_per_turn[item.rows]))
+        plain = flows.together(item.rows)
         out.append(plain if mean is None else mean * connections)
     return out
 
@@ -196,7 +196,7 @@ def _usual_connections(flows: Flows, like: Sequence[Found]) -> int:
     Where connections have few samples, one of a group may have none and still carry its share.
     """
     samples = float(np.median(np.concatenate([flows.samples[item.rows] for item in like])))
-    counts = Counter(len(item.rows) for item in like)
+    counts = Counter(round(float(flows.share[item.rows].sum())) for item in like)
     usual, groups = counts.most_common(1)[0]
     return usual if samples < MISSABLE and groups > len(like) / 2 else 0
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from patterns import invented, timeline
 from patterns.beat import Beat
 from patterns.claim import claim
+from patterns.findings.restart import found_restarts
 from patterns.findings.slow_iteration import slow_iterations
 from patterns.groups import Found, build, doubt_short, recognise
 from patterns.layers import split, steady
@@ -21,6 +22,7 @@ from patterns.rhythm import iterations_between, median_period, period_claim
 from reconstruct.bins import Progress
 from reconstruct.edges import Flows, measure
 from reconstruct.jobs import Candidate
+from reconstruct.restarts import restarts
 from reconstruct.volumes import Volumes
 
 FULL: Final = 0.9  # of the path MTU: a data packet, not the few bytes of a marker
@@ -84,9 +86,10 @@ def study_job(
     layout = layout_of(progress, candidate, flows, found, host_of)
     found = doubt_short(found, host_sets(found, layout))
     groups = build(flows, found, lambda v: progress.endpoints.names[v], reducing)
-    volume = float(np.nansum(flows.bytes_per_turn))
+    volume = flows.together()
+    breaks = restarts(progress, candidate.connections)
     window = progress.window_start_ns, progress.window_end_ns
-    iterations = iterations_between(candidate.turns_ns, window, volume)
+    iterations = iterations_between(candidate.turns_ns, window, volume, breaks)
     period, interval = median_period(iterations)
     samples = int(flows.samples.sum())
     endpoints = tuple(progress.endpoints.names[e] for e in candidate.endpoints)
@@ -118,7 +121,10 @@ def study_job(
         period_ci_s=interval,
         iterations=iterations,
         # Times that are not good cannot say that one iteration was long.
-        anomalies=() if candidate.known_ns else tuple(slow_iterations(name, iterations, samples)),
+        anomalies=(
+            *found_restarts(name, breaks),
+            *(() if candidate.known_ns else slow_iterations(name, iterations, samples)),
+        ),
     )
     beat = _beat(progress, candidate, flows, found, volume)
     return Study(result, candidate.turns_ns, beat, told)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collector.inventory import Inventory
-from collector.schema import U64
+from collector.schema import I64, U64
 from patterns.analyse import known_hosts
 from patterns.beat import Beat, find_ends
 from patterns.job import Study, study_job
@@ -33,6 +33,7 @@ from reconstruct.bins import Progress
 from reconstruct.jobs import Candidate, renew
 from reconstruct.merging import between, those
 from reconstruct.progress import join
+from reconstruct.restarts import restarts
 from reconstruct.slices import Slice
 from reconstruct.traffic import classify
 from reconstruct.volumes import window_volumes
@@ -86,6 +87,8 @@ class LiveJob:
     numbering : Numbering
     provisional : tuple of Iteration
         What follows the numbered ones.
+    breaks : int64[r, 2]
+        Restarts in the window that was read last, see `reconstruct.restarts`.
     offered_s : float or None
         The period by the last study.
     offered_shift_s : float
@@ -109,6 +112,7 @@ class LiveJob:
     firm: bool = False
     numbering: Numbering = field(default_factory=Numbering)
     provisional: tuple[Iteration, ...] = ()
+    breaks: I64 = field(default_factory=lambda: np.zeros((0, 2), np.int64))
     offered_s: float | None = None
     offered_shift_s: float = 0.0
     studied_ns: int = 0
@@ -235,6 +239,7 @@ def _settled(
 ) -> LiveJob:
     period_ns = int(job.period_s * 1e9)
     window = _seen_since(progress), progress.window_end_ns
+    breaks = restarts(progress, np.arange(len(progress.connections), dtype=np.int32))
     settled = settle(
         job.numbering,
         ends_ns,
@@ -244,6 +249,7 @@ def _settled(
         last_seen_ns=int(timed(progress.bins, np.arange(len(progress.bins)))[1].max(initial=0)),
         # What is not believed yet is shown, but not counted.
         horizon_ns=window[1] - int(SETTLED * period_ns) if job.firm else 0,
+        breaks=breaks,
         anew=anew,
     )
     last = settled.numbering.last_end_ns
@@ -252,6 +258,7 @@ def _settled(
         job,
         numbering=settled.numbering,
         provisional=settled.provisional,
+        breaks=breaks,
         due_ns=max(wanted, window[1] + period_ns // 10),
     )
 

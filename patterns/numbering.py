@@ -12,8 +12,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from collector.schema import I64
 from patterns.result import Iteration
 from patterns.timeline import UNSEEN
+from reconstruct.restarts import undisturbed
 
 SHORTEST: Final = 0.5  # of the period: an end that follows the last one sooner is that one again
 SAME_PHASE: Final = 0.1  # of the period: ends read further away are of another phase of the turn
@@ -78,6 +80,7 @@ def settle(
     window_ns: tuple[int, int],
     last_seen_ns: int,
     horizon_ns: int,
+    breaks: I64,
     anew: bool = False,
 ) -> Settled:
     """Number what is new of the ends of iterations that a window shows.
@@ -97,6 +100,8 @@ def settle(
         has not come.
     horizon_ns : int
         An end up to here is well known.
+    breaks : int64[r, 2]
+        See `reconstruct.restarts`: what spans one is not complete.
     anew : bool
         Count from now on at the moment of the turn that these ends are of, if it is another. The
         one iteration that spans the change is no step of the job, and not complete.
@@ -124,6 +129,7 @@ def settle(
     for end in ends.tolist():
         if end <= begin or (last is not None and end - begin < shortest_ns):
             continue
+        whole = whole and bool(undisturbed(begin, end, breaks).all())
         settled = end <= horizon_ns and len(final) < KEPT
         made = Iteration(index, begin, end, volume_bytes if whole else None, whole, settled)
         (final if settled else provisional).append(made)
@@ -151,9 +157,7 @@ def finish(numbering: Numbering, end_ns: int) -> tuple[Numbering, Iteration | No
     return replace(numbering, iterations=(*numbering.iterations, cut_off)[-KEPT:]), cut_off
 
 
-def phase_shift(
-    numbering: Numbering, ends_ns: NDArray[np.int64], period_s: float
-) -> float | None:
+def phase_shift(numbering: Numbering, ends_ns: NDArray[np.int64], period_s: float) -> float | None:
     """How much later in the turn these ends lie than those that have been numbered, ns.
 
     With more samples, another pause of the turn may come to look like its end; iterations that

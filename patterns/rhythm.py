@@ -9,10 +9,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from collector.schema import I64
 from patterns.claim import claim
 from patterns.regimes import MEDIAN_COST, regimes
 from patterns.result import Claim, Iteration
 from reconstruct.period import Period
+from reconstruct.restarts import undisturbed
 
 FULL_SIGMAS: Final = 12.0  # above noise, at which a rhythm is beyond doubt
 RIVAL: Final = 0.75  # a shorter lag that looks this much alike makes a multiple likely
@@ -22,9 +24,11 @@ NEEDED: Final = 50.0  # samples per iteration, from which prototypes always met 
 
 
 def iterations_between(
-    cuts_ns: NDArray[np.int64], window_ns: tuple[int, int], volume: float
+    cuts_ns: NDArray[np.int64], window_ns: tuple[int, int], volume: float, breaks: I64
 ) -> tuple[Iteration, ...]:
     """Iterations between the cuts, and the two that the window cuts off.
+
+    One in which the job was started again is not complete.
 
     Parameters
     ----------
@@ -33,14 +37,18 @@ def iterations_between(
     window_ns : (int, int)
     volume : float
         Bytes of a whole iteration.
+    breaks : int64[r, 2]
+        See `reconstruct.restarts`.
     """
     start, end = window_ns
     cuts = [int(t) for t in cuts_ns]
     out = []
     if start < cuts[0]:
         out.append(Iteration(0, start, cuts[0], None, False, True))
-    for begin, finish in pairwise(cuts):
-        out.append(Iteration(len(out), begin, finish, volume, True, True))
+    whole = undisturbed(cuts_ns[:-1], cuts_ns[1:], breaks)
+    for (begin, finish), complete in zip(pairwise(cuts), whole.tolist(), strict=True):
+        bytes_ = volume if complete else None
+        out.append(Iteration(len(out), begin, finish, bytes_, complete, True))
     if cuts[-1] < end:
         out.append(Iteration(len(out), cuts[-1], end, None, False, False))
     return tuple(out)

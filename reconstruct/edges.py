@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from collector.schema import I32, I64
 from reconstruct.bins import Progress, ProgressBins
 from reconstruct.jobs import Candidate
+from reconstruct.restarts import restarts, spans, undisturbed
+from reconstruct.stops import CYCLES
 from reconstruct.traffic import written
 from reconstruct.volumes import contradicts
 
@@ -56,7 +58,10 @@ class Flows:
         Ids in the window's `Progress`.
     bytes_per_turn : float64[f]
         Payload per iteration by sequence progress; by count of samples where the two contradict;
-        nan where fewer than two samples tell.
+        nan where fewer than two samples tell. Of a connection that a restart ended or began, in
+        the iterations that it served.
+    share : float64[f]
+        Share of the iterations that it served.
     error : float64[f]
         Its relative standard error.
     samples : int64[f]
@@ -79,6 +84,7 @@ class Flows:
     src: I32
     dst: I32
     bytes_per_turn: NDArray[np.float64]
+    share: NDArray[np.float64]
     error: NDArray[np.float64]
     samples: I64
     recurring: NDArray[np.float64]
@@ -91,6 +97,10 @@ class Flows:
     def __len__(self) -> int:
         return len(self.connection)
 
+    def together(self, rows: NDArray[np.integer] | slice = slice(None)) -> float:
+        """Bytes per iteration of some connections together."""
+        return float(np.nansum(self.bytes_per_turn[rows] * self.share[rows]))
+
 
 def measure(progress: Progress, job: Candidate) -> Flows:
     """Volume per turn, phases and message lengths of each connection of a job."""
@@ -101,34 +111,38 @@ def measure(progress: Progress, job: Candidate) -> Flows:
     rows = np.flatnonzero(row_of[bins.connection] >= 0)
     time = bins.last_ns[rows]
     turn = np.searchsorted(job.turns_ns, time, "right") - 1
-    inside = (turn >= 0) & (turn < len(job.turns_ns) - 1)
+    length = np.diff(job.turns_ns)
+    whole, share = _served(progress, job, row_of)
+    inside = (turn >= 0) & (turn < len(whole))
+    inside[inside] = whole[turn[inside]]
     rows, time, turn = rows[inside], time[inside], turn[inside]
     owner = row_of[bins.connection[rows]]
     weight = bins.samples[rows].astype(np.float64)
-    length = np.diff(job.turns_ns)
     phase = (time - job.turns_ns[turn]) / length[turn]
     phases = _phases(owner, phase, weight, bins.slack_ns[rows] / length[turn], count)
     clock = turn + _share_gone_by(phases.sum(axis=0), phase)
     volume, error = _slope(owner, clock, bins.last_seq[rows], count)
     samples = np.bincount(owner, weight, count).astype(np.int64)
-    turns = len(length)
+    turns = int(whole.sum())
     volume *= connections.unit_bytes[job.connections]
     payload_share = connections.mean_payload / np.maximum(connections.mean_frame, 1)
-    counted = np.bincount(owner, bins.scaled_bytes[rows], count) / turns
+    counted = np.bincount(owner, bins.scaled_bytes[rows], count) / np.maximum(share * turns, 1)
     counted *= payload_share[job.connections]
     # A straight line through many samples is no accident, whatever rate the exporter claims.
     straight = (samples >= STRAIGHT_SAMPLES) & (error <= STRAIGHT_ERROR)
     doubtful = contradicts(volume, counted, samples) & ~straight
     volume = np.where(doubtful, counted, volume)
     error = np.where(doubtful, 1 / np.sqrt(np.maximum(samples, 1)), error)
-    seen = np.unique(owner * turns + turn) // turns
-    expected = turns * (1 - (1 - 1 / turns) ** samples)
+    seen = np.unique(owner * len(length) + turn) // len(length)
+    served = np.where(share * turns >= CYCLES, share * turns, turns)
+    expected = served * (1 - (1 - 1 / served) ** samples)
     at = job.connections
     return Flows(
         connection=at,
         src=connections.src[at],
         dst=connections.dst[at],
         bytes_per_turn=volume,
+        share=share,
         error=error,
         samples=samples,
         recurring=np.bincount(seen, minlength=count) / np.maximum(expected, 1e-9),
@@ -138,6 +152,31 @@ def measure(progress: Progress, job: Candidate) -> Flows:
         written=written(connections)[at],
         sightings=_sightings(progress.bins, rows, owner),
     )
+
+
+def _served(
+    progress: Progress, job: Candidate, row_of: NDArray[np.int64]
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Turns to measure by, and which share of them each connection served.
+
+    All turns, and all of them by every connection; but where the job was started again no turn
+    that was cut short, and of the others only those of a connection's own runs.
+    """
+    length = np.diff(job.turns_ns)
+    share = np.ones(len(job.connections))
+    breaks = restarts(progress, job.connections)
+    whole = undisturbed(job.turns_ns[:-1], job.turns_ns[1:], breaks)
+    if not len(breaks) or not whole.any():
+        return np.ones(len(length), np.bool_), share
+    resumed = breaks[:, 1]
+    middle = job.turns_ns[:-1] + length // 2
+    run = np.searchsorted(resumed, middle[whole], "right")
+    in_run = np.bincount(run, minlength=len(breaks) + 1)
+    until = np.concatenate([[0], np.cumsum(in_run)])
+    held, first, last = spans(progress, job.connections)
+    since_run, until_run = (np.searchsorted(resumed, time, "right") for time in (first, last))
+    share[row_of[held]] = (until[until_run + 1] - until[since_run]) / until[-1]
+    return whole, share
 
 
 def _sightings(bins: ProgressBins, rows: NDArray[np.intp], owner: NDArray[np.int64]) -> Sightings:

@@ -9,6 +9,7 @@ import numpy as np
 
 from api.contract import job_document, rfc3339
 from api.results.records import Document, JobRecord, JobUpdate, WindowRecord
+from patterns.findings.restart import found_restarts
 from patterns.findings.slow_iteration import slow_iterations
 from patterns.live import LiveJob
 from patterns.numbering import KEPT, Numbering
@@ -96,13 +97,15 @@ def _document(job: LiveJob, before: Document | None) -> Document:
 
 
 def _anomalies(job: LiveJob, saved: int) -> tuple[Anomaly, ...]:
-    """Findings among the iterations that are not stored yet."""
+    """Restarts of late, and findings among the iterations that are not stored yet."""
+    again = found_restarts(job.id, job.breaks)
     if job.beat is None or job.beat.known_ns:  # times that are not good say nothing of one of them
-        return ()
+        return tuple(again)
     iterations = job.numbering.iterations
     new = {i.start_ns for i in iterations if i.index >= saved}
     samples = job.beat.samples_per_turn * len(iterations)
-    return tuple(a for a in slow_iterations(job.id, iterations, samples) if a.start_ns in new)
+    slow = slow_iterations(job.id, iterations, samples)
+    return (*again, *(a for a in slow if a.start_ns in new))
 
 
 def _state(job: LiveJob) -> Document:

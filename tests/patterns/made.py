@@ -42,6 +42,7 @@ def flows_of(wires: Sequence[Wire]) -> Flows:
         src=np.array([w.src for w in wires], np.int32),
         dst=np.array([w.dst for w in wires], np.int32),
         bytes_per_turn=np.array([w.bytes for w in wires]),
+        share=np.ones(count),
         error=np.array([1 / np.sqrt(max(w.samples, 1)) / 100 for w in wires]),
         samples=np.array([w.samples for w in wires], np.int64),
         recurring=np.array([w.recurring for w in wires]),

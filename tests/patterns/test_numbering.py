@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 import pytest
@@ -29,6 +29,7 @@ def read(
     anew: bool = False,
     period_s: float = PERIOD_S,
     seen_ms: float | None = None,
+    breaks_ms: Sequence[tuple[float, float]] = (),
 ) -> Settled:
     start, end = moments(*window_ms).tolist()
     return settle(
@@ -39,6 +40,7 @@ def read(
         window_ns=(start, end),
         last_seen_ns=end if seen_ms is None else round(seen_ms * MS),
         horizon_ns=round(horizon_ms * MS),
+        breaks=moments(*chain(*breaks_ms)).reshape(-1, 2),
         anew=anew,
     )
 
@@ -187,6 +189,22 @@ def test_counting_anew_costs_one_iteration() -> None:
         horizon_ms=5_750,
     )
     assert spans(later.final) == [(4, 3_700, 4_705, True), (5, 4_705, 5_705, True)]
+
+
+def test_an_iteration_in_which_the_job_was_started_again_is_not_complete() -> None:
+    """Nor is the next one where what looks like an end is the begin of the new run."""
+    settled = read(
+        counted(400, 1_400, 2_400),
+        *(1_400, 2_400, 6_010, 7_000, 8_000),
+        window_ms=(100, 9_000),
+        horizon_ms=8_100,
+        breaks_ms=[(3_000, 6_000)],
+    )
+    assert spans(settled.final) == [
+        (3, 2_400, 6_010, False),
+        (4, 6_010, 7_000, False),
+        (5, 7_000, 8_000, True),
+    ]
 
 
 def test_counting_anew_waits_for_an_end_that_is_final() -> None:

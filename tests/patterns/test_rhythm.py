@@ -10,13 +10,14 @@ from patterns.rhythm import iterations_between, median_period, period_claim
 from reconstruct.period import Period
 
 S = 1_000_000_000
+NO_RESTARTS = np.zeros((0, 2), np.int64)
 CLEAR = Period(seconds=1.0, similarity=0.9, sigmas=30.0, rival=0.2, longer=1.0)
 
 
 def lasting(durations_s: Sequence[float]) -> tuple[Iteration, ...]:
     """Complete iterations of these durations between two that the window cuts off."""
     cuts = S + np.round(np.concatenate([[0.0], np.cumsum(durations_s)]) * S).astype(np.int64)
-    return iterations_between(cuts, (S // 2, int(cuts[-1]) + S // 2), 1e9)
+    return iterations_between(cuts, (S // 2, int(cuts[-1]) + S // 2), 1e9, NO_RESTARTS)
 
 
 def claimed(durations_s: Sequence[float], period: Period = CLEAR, known_ns: int = 0) -> Claim:

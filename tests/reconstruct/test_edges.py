@@ -49,7 +49,26 @@ def burst(per_turn: int, samples: int, rng: np.random.Generator, turns: int = TU
     return Stream(0, 1, time.astype(np.int64), seen)
 
 
+PAIRS = [(0, 1), (1, 2), (2, 0)]
 STEPS = st.lists(st.integers(800, 1200), min_size=3, max_size=TURNS)
+
+
+def test_of_a_job_that_was_started_again_each_connection_counts_for_its_own_turns() -> None:
+    """Turns 0 to 4, killed in the next one, and on from turn 9: 5 and 10 of them are whole."""
+    per_turn, step = 400, np.arange(20)
+
+    def streams(first: int, last: float) -> list[Stream]:
+        turn = np.repeat(np.arange(first, TURNS), len(step))
+        part = np.tile(step / len(step), TURNS - first)
+        time, position = turn + 0.3 + 0.2 * part, ((turn - first + part) * per_turn).astype(int)
+        seen = time < last
+        return [Stream(*pair, (time[seen] * S).astype(int), position[seen]) for pair in PAIRS]
+
+    flows = flows_of(progress_of(*streams(0, 5.4), *streams(9, TURNS)))
+    assert flows.bytes_per_turn / MTU == pytest.approx(np.full(6, per_turn), rel=0.01)
+    assert flows.share == pytest.approx(np.repeat([5 / 15, 10 / 15], 3))
+    assert flows.together() == pytest.approx(3 * per_turn * MTU, rel=0.01)
+    assert flows.together(np.array([0, 3])) == pytest.approx(per_turn * MTU, rel=0.01)
 
 
 @given(STEPS)
