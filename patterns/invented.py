@@ -1,7 +1,8 @@
 """Ends of iterations that are none: where a burst paused and no iteration had ended.
 
-A step that takes much longer than the others leaves room for one end too many. The bytes that went
-by tell: between two ends a whole number of iterations' worth has passed.
+A step that takes much longer than the others leaves room for one end too many, and where steps
+become longer for good, another pause of the turn may be taken for its end from then on. The bytes
+that went by tell: between two ends a whole number of iterations' worth has passed.
 """
 
 from __future__ import annotations
@@ -11,12 +12,17 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from patterns.missed import Pulse
 from reconstruct.bins import Progress
 
 WHOLE_WITHIN: Final = 0.25  # iterations: what passed between two ends is whole up to this
 READABLE: Final = 0.1  # median distance from whole, up to which the bytes tell anything
 BREAK: Final = 1.5  # ends that one step of an odd volume may cost; a false end makes two such steps
 LOOK_BACK: Final = 8  # ends in a row that may be false
+ODD: Final = 0.06  # iterations: bytes of so much lie between pauses that are told apart
+NOISES: Final = 3.0  # and so many times what the error of a step may add up to
+NEAR: Final = 0.08  # iterations: where the pause of most turns is looked for in the others
+AS_LONG: Final = 0.5  # of the gap in most turns: what is found there is that pause
 
 
 def true_ends(
@@ -43,6 +49,73 @@ def true_ends(
     kept = np.zeros(len(middles_ns), np.bool_)
     kept[_chain(passed)] = True
     return kept
+
+
+def in_one_pause(
+    progress: Progress,
+    connections: NDArray[np.int32],
+    signal: Pulse,
+    ends_ns: NDArray[np.int64],
+    middles_ns: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Ends and the middles of the pauses behind them, all in that pause of the turn that most have.
+
+    Parameters
+    ----------
+    progress : Progress
+    connections : int32[c]
+        As of `true_ends`.
+    signal : Pulse
+        Of these connections.
+    ends_ns, middles_ns : int64[k]
+        Ascending.
+
+    Returns
+    -------
+    ends_ns, middles_ns : int64[n]
+        As they came where bytes do not tell, or where no such pause is in the other turns.
+    """
+    as_it_is = ends_ns, middles_ns
+    passed = _passed(progress, connections, middles_ns)
+    if not len(passed):
+        return as_it_is
+    beyond = passed - np.maximum(np.rint(passed), 1)
+    beyond -= np.median(beyond)
+    # Errors of steps add up on the way from one turn to another.
+    noise = float(np.median(np.abs(beyond))) * np.sqrt(len(beyond))
+    odd = max(ODD, NOISES * noise)
+    place = np.concatenate([[0.0], np.cumsum(beyond)])
+    apart = _folded(place[:, None] - place[None, :])
+    usual = int((np.abs(apart) <= odd / 2).sum(axis=0).argmax())
+    move = -apart[:, usual]
+    off = np.abs(move) > odd
+    time, gone = signal.time_ns, np.cumsum(signal.weight)
+    behind = np.searchsorted(time, middles_ns)
+    inside = (behind > 0) & (behind < len(time))
+    if not off.any() or not inside.all():
+        return as_it_is
+    a_turn = float(np.median(np.diff(gone[behind - 1])))
+    usual_ns = float(np.median((time[behind] - time[behind - 1])[~off]))
+    found_ns = []
+    for at, share in zip(behind[off].tolist(), move[off].tolist(), strict=True):
+        target = gone[at - 1] + share * a_turn
+        low, high = np.searchsorted(gone, (target - NEAR * a_turn, target + NEAR * a_turn))
+        gaps = np.diff(time[max(low, 0) : high + 1])
+        if len(gaps):
+            longest = low + int(gaps.argmax())
+            found_ns.append((int(time[longest]), int(time[longest + 1])))
+    found = np.array(found_ns, np.int64).reshape(-1, 2)
+    if not len(found) or np.median(found[:, 1] - found[:, 0]) < AS_LONG * usual_ns:
+        return as_it_is
+    ends = np.concatenate([ends_ns[~off], found[:, 0]])
+    middles = np.concatenate([middles_ns[~off], found.sum(axis=1) // 2])
+    ends, first = np.unique(ends, return_index=True)
+    return ends, middles[first]
+
+
+def _folded(turns: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Without whole turns, from -1/2 to 1/2."""
+    return np.asarray(turns - np.rint(turns))
 
 
 def _passed(

@@ -199,6 +199,10 @@ def _place_iterations(
     )
     if placed is None:
         return candidate, flows, found, unknown, True
+    if placed.parts > 1:
+        # That these are no iterations of their own rests on one longer pause.
+        period = replace(candidate.period, rival=1.0)
+        candidate = replace(candidate, period=period)
     cut = _cut_anew(progress, candidate, placed.ends_ns, host_of)
     return *cut, (placed.collective, placed.claim), placed.told
 

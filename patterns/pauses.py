@@ -15,6 +15,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from patterns.boundaries import VolumeClock, median_by
+from patterns.regimes import regimes
 
 MOST_STEPS: Final = 200
 FEWEST_STEPS: Final = 40
@@ -89,7 +90,8 @@ def read_pace(clock: VolumeClock, ends_ns: NDArray[np.int64], period_s: float) -
     """The pace of the connections of one pipeline stage, the one with most samples.
 
     Stages start and end a turn at different moments, in an order that differs between passes, so
-    that their paces must not be mixed.
+    that their paces must not be mixed. Nor must those of turns of unlike length, where the job's
+    steps changed for good: the longest such regime is read.
 
     Parameters
     ----------
@@ -97,13 +99,15 @@ def read_pace(clock: VolumeClock, ends_ns: NDArray[np.int64], period_s: float) -
     ends_ns : int64[k]
         End of the traffic before each of the clock's pauses.
     period_s : float
+        Usual length of a turn.
 
     Returns
     -------
     Pace or None
         None where no sample fell between two pauses.
     """
-    inside = clock.turn < clock.turns
+    first, last, period_s = _one_regime(ends_ns, period_s)
+    inside = (clock.turn >= first) & (clock.turn < last)
     owner, turn, share = clock.owner[inside], clock.turn[inside], clock.share[inside]
     left = (ends_ns[turn] - clock.origin_ns) / 1e9 - clock.time_s[inside]
     group = clock.group[owner]
@@ -123,6 +127,16 @@ def read_pace(clock: VolumeClock, ends_ns: NDArray[np.int64], period_s: float) -
         curve = np.interp(np.arange(steps), told, middle[told])
         offset = median_by(owner, left - curve[slot], clock.connections)
     return Pace(curve, period_s, staged)
+
+
+def _one_regime(ends_ns: NDArray[np.int64], period_s: float) -> tuple[int, int, float]:
+    """First turn, last one excluded, and period of the longest stretch of like turns."""
+    durations = np.diff(ends_ns) / 1e9
+    found = regimes(durations) if (durations > 0).all() else []
+    if len(found) < 2:
+        return 0, len(ends_ns), period_s
+    longest = max(found, key=lambda regime: regime.last - regime.first)
+    return longest.first + 1, longest.last + 1, longest.median_s
 
 
 def _one_stage(

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from patterns import boundaries, invented, missed, pauses
+from patterns.accumulation import find_accumulation
 from patterns.boundaries import VolumeClock
 from patterns.claim import claim
 from patterns.missed import Pulse, pulse
@@ -60,12 +61,15 @@ class Timeline:
     claim : Claim
     told : bool
         Whether the pause of an optimiser, where an iteration would end, could not have been missed.
+    parts : int
+        Micro-batches of an iteration that look like iterations of their own.
     """
 
     ends_ns: NDArray[np.int64]
     collective: Collective
     claim: Claim
     told: bool
+    parts: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,18 +116,20 @@ def place(
     Timeline or None
         None where they never pause together, so that no end can be told.
     """
-    signal = pulse(progress, np.concatenate(groups))
+    connections = np.concatenate(groups)
+    signal = pulse(progress, connections)
     pause = longest_pause(signal, turns_ns)
     if pause is None:
         return None
     crude, middles = _crude_ends(signal, turns_ns, pause)
     if len(crude) < 2:
         return None
-    true = invented.true_ends(progress, np.concatenate(groups), middles)
+    true = invented.true_ends(progress, connections, middles)
     crude, middles = crude[true], middles[true]
+    crude, middles = invented.in_one_pause(progress, connections, signal, crude, middles)
     if len(crude) < 2:
         return None
-    crude, middles = missed.fill(progress, np.concatenate(groups), signal, crude, middles)
+    crude, middles = missed.fill(progress, connections, signal, crude, middles)
     if len(crude) < 2:
         return None
     reading = _read(progress, groups, crude, middles)
@@ -138,7 +144,16 @@ def place(
     else:
         split, collective, said = _read_train(reading, train)
     told = not may_shard or (collective != "unknown" and not _could_hide(reading.pace))
-    return Timeline(_ends(progress, reading, split, signal), collective, said, told)
+    ends = _ends(progress, reading, split, signal)
+    parts = find_accumulation(signal, ends) if may_shard else None
+    if parts is None:
+        return Timeline(ends, collective, said, told)
+    basis = (
+        f"gradients of {parts.turns} micro-batches: after each {parts.turns} bursts, alike else, "
+        f"a pause of {parts.excess_s:.3f} s more, as of an optimiser step"
+    )
+    said = claim(0.8, len(reading.clock.owner), 20.0 * reading.clock.turns, basis)
+    return Timeline(parts.ends_ns, "reduce_scatter+all_gather", said, told, parts.turns)
 
 
 def _without_repeats(

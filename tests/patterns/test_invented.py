@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from patterns.invented import true_ends
+from patterns.invented import in_one_pause, true_ends
+from patterns.missed import pulse
 from reconstruct.bins import Progress
 from reconstruct.progress import follow
 from tests.patterns.test_timeline import PERIOD_S, TURNS, job, steady, without
@@ -70,3 +71,43 @@ def test_without_samples_nothing_is_said() -> None:
     progress = follow(telemetry(job(turns)))
     none = true_ends(progress, np.zeros(0, np.int32), moments(turns, *pauses()))
     assert none.all()
+
+
+BUCKETS = 4
+
+
+def buckets(changes: float = 1.0) -> tuple[Progress, NDArray[np.float64]]:
+    """A job whose gradients pass in buckets, behind a forward pass; and when each bucket begins.
+
+    Steps of the second half take `changes` times as long.
+    """
+    rng = np.random.default_rng(3)
+    lengths = np.tile([3.0, *[1.0] * (BUCKETS - 1)], TURNS) * PERIOD_S / (BUCKETS + 2)
+    lengths[len(lengths) // 2 :] *= changes
+    begins = np.concatenate([[0.0], np.cumsum(lengths * rng.normal(1, 0.004, len(lengths)))])
+    return follow(telemetry(job(begins, per_turn=400_000))), begins
+
+
+def ends_at(progress: Progress, begins: NDArray[np.float64], burst: list[int]) -> list[float]:
+    """For every turn but the outer ones the end of one of its bursts, as `in_one_pause` has it."""
+    connections = np.arange(len(progress.connections), dtype=np.int32)
+    signal = pulse(progress, connections)
+    middles = moments(begins, *(BUCKETS * turn + k + 1 + PAUSE for turn, k in enumerate(burst, 2)))
+    ends = signal.time_ns[np.searchsorted(signal.time_ns, middles) - 1]
+    found, _ = in_one_pause(progress, connections, signal, ends, middles)
+    at = np.interp((found - START_NS) / 1e9, begins, np.arange(len(begins)))
+    return [float(place) for place in np.round(at % BUCKETS, 1)]
+
+
+@pytest.mark.parametrize("changes", [1.0, 1.4])
+def test_ends_are_put_into_the_pause_that_most_turns_have(changes: float) -> None:
+    progress, begins = buckets(changes)
+    last = BUCKETS - 1
+    found = ends_at(progress, begins, [last] * 10 + [0] * 4 + [last] * 4)
+    # The end between two that are put back a turn is for `missed.fill` to find.
+    assert found == [found[0]] * 17
+
+
+def test_ends_in_one_pause_stay_there() -> None:
+    progress, begins = buckets()
+    assert len(set(ends_at(progress, begins, [BUCKETS - 1] * 18))) == 1

@@ -203,3 +203,16 @@ def test_gradients_alone_leave_time_for_a_forward_pass(
     found = placed(seen(job(bursts, per_turn=PER_TURN // 4)), period_s, may_shard=True)
     assert found.collective == collective
     assert abs(len(found.ends_ns) - TURNS) <= 1
+
+
+def test_where_steps_become_longer_pauses_are_read_from_one_sort_of_them() -> None:
+    """Six buckets, of which none parts gradients from parameters."""
+    rng = np.random.default_rng(1)
+    lengths = np.tile([6.0, *[1.0] * 5], TURNS) * PERIOD_S / 11
+    lengths[len(lengths) // 2 :] *= 1.25
+    bursts = np.concatenate([[0.0], np.cumsum(lengths * rng.normal(1, 0.004, len(lengths)))])
+    found = placed(seen(job(bursts, per_turn=PER_TURN // 4)), may_shard=True)
+    assert found.collective == "all_reduce"
+    assert abs(len(found.ends_ns) - TURNS) <= 1
+    places = np.interp((found.ends_ns - START_NS) / 1e9, bursts, np.arange(len(bursts))) % 6
+    assert np.ptp(places) < 0.1
