@@ -22,6 +22,7 @@ from patterns.rhythm import iterations_between, median_period, period_claim
 from reconstruct.bins import Progress
 from reconstruct.edges import Flows, measure
 from reconstruct.jobs import Candidate
+from reconstruct.outflow import outflow
 from reconstruct.restarts import restarts
 from reconstruct.volumes import Volumes
 
@@ -88,6 +89,7 @@ def study_job(
     groups = build(flows, found, lambda v: progress.endpoints.names[v], reducing)
     volume = flows.together()
     breaks = restarts(progress, candidate.connections)
+    flow = outflow(progress, candidate.endpoints)
     window = progress.window_start_ns, progress.window_end_ns
     iterations = iterations_between(candidate.turns_ns, window, volume, breaks)
     period, interval = median_period(iterations)
@@ -123,7 +125,7 @@ def study_job(
         # Times that are not good cannot say that one iteration was long.
         anomalies=(
             *found_restarts(name, breaks),
-            *(() if candidate.known_ns else slow_iterations(name, iterations, samples)),
+            *(() if candidate.known_ns else slow_iterations(name, iterations, samples, flow)),
         ),
     )
     beat = _beat(progress, candidate, flows, found, volume)

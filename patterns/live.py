@@ -32,6 +32,7 @@ from reconstruct.activity import timed
 from reconstruct.bins import Progress
 from reconstruct.jobs import Candidate, renew
 from reconstruct.merging import between, those
+from reconstruct.outflow import NO_OUTFLOW, Outflow
 from reconstruct.progress import join
 from reconstruct.restarts import restarts
 from reconstruct.slices import Slice
@@ -87,6 +88,8 @@ class LiveJob:
     numbering : Numbering
     provisional : tuple of Iteration
         What follows the numbered ones.
+    flow : Outflow
+        What its endpoints sent of late.
     breaks : int64[r, 2]
         Restarts in the window that was read last, see `reconstruct.restarts`.
     offered_s : float or None
@@ -112,6 +115,7 @@ class LiveJob:
     firm: bool = False
     numbering: Numbering = field(default_factory=Numbering)
     provisional: tuple[Iteration, ...] = ()
+    flow: Outflow = NO_OUTFLOW
     breaks: I64 = field(default_factory=lambda: np.zeros((0, 2), np.int64))
     offered_s: float | None = None
     offered_shift_s: float = 0.0

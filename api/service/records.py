@@ -104,7 +104,7 @@ def _anomalies(job: LiveJob, saved: int) -> tuple[Anomaly, ...]:
     iterations = job.numbering.iterations
     new = {i.start_ns for i in iterations if i.index >= saved}
     samples = job.beat.samples_per_turn * len(iterations)
-    slow = slow_iterations(job.id, iterations, samples)
+    slow = slow_iterations(job.id, iterations, samples, job.flow)
     return (*again, *(a for a in slow if a.start_ns in new))
 
 

@@ -30,6 +30,7 @@ from reconstruct.hashing import mix
 from reconstruct.identity import identify
 from reconstruct.jobs import Candidate, discover
 from reconstruct.merging import outside
+from reconstruct.outflow import lengthened, stream_bytes
 from reconstruct.progress import join
 from reconstruct.slices import Slice
 from reconstruct.traffic import classify
@@ -187,18 +188,23 @@ class Sliding:
             )
 
     def _see(self, part: Slice) -> None:
-        """Note when each job's traffic was last seen."""
+        """Note when each job's traffic was last seen, and what it sent."""
         if not len(part.bins):
             return
+        carried = stream_bytes(part)
         streams, bins = part.streams, part.bins
         heads = np.flatnonzero(np.diff(bins.connection, prepend=-1))
         newest = np.zeros(len(streams), np.int64)
         newest[bins.connection[heads]] = np.maximum.reduceat(bins.last_ns, heads)
         for handle, job in self._jobs.items():
             member = np.isin(part.endpoints.key, job.keys)
-            last = int(newest[member[streams.src] & member[streams.dst]].max(initial=0))
-            if last > job.last_seen_ns:
-                self._jobs[handle] = replace(job, last_seen_ns=last)
+            src, dst = member[streams.src], member[streams.dst]
+            last = int(newest[src & dst].max(initial=0))
+            self._jobs[handle] = replace(
+                job,
+                last_seen_ns=max(last, job.last_seen_ns),
+                flow=lengthened(job.flow, part, carried, src, dst),
+            )
 
     def _track(self) -> None:
         """Read the ends of iterations that are due: the most urgent first, and all that must be.

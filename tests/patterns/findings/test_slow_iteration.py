@@ -2,12 +2,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from patterns.findings.slow_iteration import slow_iterations
 from patterns.result import Anomaly, Iteration, Subject
+from reconstruct.outflow import NO_OUTFLOW, STEP_NS, Outflow
 
 MS = 1_000_000
 
@@ -25,8 +27,10 @@ def iterations(durations_ms: Sequence[int], incomplete: tuple[int, ...] = ()) ->
 STEADY = [1000, 1002, 998, 1001, 999, 1003, 997, 1000, 1001, 999]
 
 
-def found_in(made: list[Iteration], samples: int = 100_000) -> list[Anomaly]:
-    return slow_iterations("job-0", made, samples)
+def found_in(
+    made: list[Iteration], samples: int = 100_000, flow: Outflow = NO_OUTFLOW
+) -> list[Anomaly]:
+    return slow_iterations("job-0", made, samples, flow)
 
 
 def slow(durations_ms: Sequence[int], incomplete: tuple[int, ...] = ()) -> list[str]:
@@ -100,6 +104,28 @@ def test_a_slow_iteration_is_told_by_its_own_regime() -> None:
     assert found.id == "job-0/slow_iteration/31"
     assert found.evidence["median_s"] == pytest.approx(1.5)
     assert "2.00 times" in found.summary
+
+
+def sent(made: list[Iteration], *, silent: bool, always: float = 0.0) -> Outflow:
+    """What a job sends of which the last iteration is the slow one: to itself, but for that one's
+    middle where it is silent, and then to storage."""
+    time = np.arange(made[0].start_ns, made[-1].end_ns, STEP_NS)
+    writing = (time > made[-1].start_ns + 600 * MS) & (time < made[-1].end_ns - 600 * MS)
+    inside = np.where(writing & silent, 0.0, 1e9)
+    return Outflow(time, inside, np.where(writing, 5e8, always))
+
+
+def test_an_iteration_with_a_checkpoint_is_not_slow() -> None:
+    made = iterations([*STEADY, 6000])
+    assert len(found_in(made)) == 1
+    assert found_in(made, flow=sent(made, silent=True)) == []
+    assert found_in(made, flow=sent(made, silent=True, always=1e8)) == []
+
+
+def test_a_job_that_goes_on_while_others_are_sent_to_is_slow() -> None:
+    made = iterations([*STEADY, 6000])
+    assert len(found_in(made, flow=sent(made, silent=False))) == 1
+    assert len(found_in(made, flow=sent(made, silent=True, always=4e8))) == 1
 
 
 def test_a_boundary_in_the_wrong_place_is_no_slow_iteration() -> None:
