@@ -47,6 +47,8 @@ FEWEST_BUCKETS: Final = 4  # pauses from which on these bursts are no few bucket
 UNLIKE: Final = 1.6  # ratio from which on two trains of bursts have different causes
 OTHERS_SPREADS: Final = 6.0  # median deviations of the other pauses, and
 OTHERS_SHARE: Final = 0.2  # of their median, by which one of another kind differs
+ALIKE: Final = 0.2  # of a pause's length or a burst's bytes: others so near are of the same train
+ODD: Final = 0.2  # of a train's pauses: so many may be of another length
 CLEAR: Final = 2.0  # times the shortest visible pause: nothing that chance makes
 
 
@@ -330,9 +332,12 @@ def _read_pauses(reading: _Reading, *, may_shard: bool) -> tuple[Pause | None, C
         fine = dense and blind <= OPTIMISER_SEEN * pace.period_s
         ceiling = 0.92 if fine else 0.7
         return None, "all_reduce", claim(ceiling, samples, needed, basis)
-    # Of two pauses at telling shares the optimiser's is the shorter: buckets wait for compute.
+    # Of two pauses at telling shares the optimiser's is the one between two even trains, or else
+    # the shorter: buckets wait for compute.
     splits = [pause for pause in found if _is_split(pause.share, pace)]
-    split = min(splits, key=lambda pause: pause.seconds, default=None)
+    split = min(
+        splits, key=lambda one: (not _parts_trains(one.share, found), one.seconds), default=None
+    )
     if split is None or not _stands_out(split, found):
         forward = pace.outer_s / (pace.outer_s + sum(pause.seconds for pause in found))
         if len(found) >= FEWEST_BUCKETS and forward < FORWARD:
@@ -341,6 +346,13 @@ def _read_pauses(reading: _Reading, *, may_shard: bool) -> tuple[Pause | None, C
             return None, "reduce_scatter+all_gather", claim(0.8, samples, needed, basis)
         clear = min(pause.clearness for pause in found) >= CLEAR
         basis = f"{len(found) + 1} buckets of gradients per iteration"
+        if _parts_trains(HALF, found) and _equal_bursts(found):
+            basis = (
+                "pauses of one length in the first half of the bytes and of another in the second, "
+                "as gradients during a backward pass and parameters during a forward pass"
+            )
+            halves = Pause(HALF, 0.0, 1.0)
+            return halves, "reduce_scatter+all_gather", claim(0.7, samples, needed, basis)
         return None, "all_reduce", claim(0.85 if clear else 0.7, samples, needed, basis)
     longest = OPTIMISER_STAGED if pace.staged else OPTIMISER
     if len(found) == 1 and split.seconds > longest * pace.period_s:
@@ -396,6 +408,27 @@ def _stands_out(split: Pause, found: list[Pause]) -> bool:
     middle = float(np.median(others))
     spread = float(np.median(np.abs(np.array(others) - middle)))
     return abs(split.seconds - middle) > max(OTHERS_SPREADS * spread, OTHERS_SHARE * middle)
+
+
+def _parts_trains(share: float, found: list[Pause]) -> bool:
+    """Whether pauses are of one length before a share of the volume, and of another one behind."""
+    before = [pause.seconds for pause in found if pause.share < share]
+    after = [pause.seconds for pause in found if pause.share > share]
+    if min(len(before), len(after)) < 2:
+        return False
+    odd = [
+        float(np.mean(np.abs(side - np.median(side)) > ALIKE * np.median(side)))
+        for side in (np.array(before), np.array(after))
+    ]
+    return max(odd) <= ODD and _unlike(before, after)
+
+
+def _equal_bursts(found: list[Pause]) -> bool:
+    """Whether bursts carry as much in the first half of the volume as in the second."""
+    shares = np.array([0.0, *(pause.share for pause in found), 1.0])
+    first = float(np.median(np.diff(shares[shares < HALF])))
+    second = float(np.median(np.diff(shares[shares > HALF])))
+    return abs(first - second) <= ALIKE * max(first, second)
 
 
 def _unlike(one: Sequence[float], other: Sequence[float]) -> bool:

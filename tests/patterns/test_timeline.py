@@ -216,3 +216,18 @@ def test_where_steps_become_longer_pauses_are_read_from_one_sort_of_them() -> No
     assert abs(len(found.ends_ns) - TURNS) <= 1
     places = np.interp((found.ends_ns - START_NS) / 1e9, bursts, np.arange(len(bursts))) % 6
     assert np.ptp(places) < 0.1
+
+
+@pytest.mark.parametrize("optimiser", [1.4, 0.55])
+def test_an_optimiser_s_pause_lies_between_two_trains_of_bursts(optimiser: float) -> None:
+    """Six buckets of gradients behind parts of a backward pass, six of parameters before those of a
+    forward pass; a pause after two thirds of the bytes is like those around it."""
+    rng = np.random.default_rng(1)
+    period_s = 4.4
+    pauses = [4.0, *[2.0] * 5, optimiser, *[0.7] * 5]
+    lengths = np.tile(pauses, TURNS) * period_s / sum(pauses)
+    bursts = np.concatenate([[0.0], np.cumsum(lengths * rng.normal(1, 0.004, len(lengths)))])
+    found = placed(seen(job(bursts, per_turn=PER_TURN // 4)), period_s, may_shard=True)
+    assert found.collective == "reduce_scatter+all_gather"
+    places = np.interp((found.ends_ns - START_NS) / 1e9, bursts, np.arange(len(bursts))) % 12
+    assert places == pytest.approx(np.full(len(places), 5 + BURST_END), abs=0.1)
