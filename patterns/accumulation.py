@@ -52,59 +52,74 @@ def find_accumulation(signal: Pulse, ends_ns: NDArray[np.int64]) -> Accumulation
     ends_ns : int64[k]
         Ends of turns, ascending.
     """
-    lasting = np.diff(ends_ns).astype(np.float64)
-    for turns in range(2, min(MOST, len(lasting) // CYCLES) + 1):
-        longest = _longer(lasting, turns)
-        if longest is None:
-            continue
-        usual = float(np.median(lasting[~longest]))
-        excess = float(np.median(lasting[longest])) - usual
-        ends = _where_longer(signal, ends_ns, longest, excess)
-        return None if ends is None else Accumulation(turns, excess / 1e9, ends)
+    count = len(ends_ns) - 1
+    for turns in range(2, min(MOST, count // CYCLES) + 1):
+        # An end that lies next to the step has it now in the turn before, now in the one behind.
+        for span in (1, 2) if turns > 3 else (1,):
+            lasting = (ends_ns[span:] - ends_ns[:-span]).astype(np.float64)
+            found = _longer(lasting, turns, span)
+            if found is None:
+                continue
+            longest, usual = found
+            excess = float(np.median(lasting[longest]) - np.median(lasting[usual]))
+            ends = _where_longer(signal, ends_ns, span, longest, usual, excess)
+            return None if ends is None else Accumulation(turns, excess / 1e9, ends)
     return None
 
 
-def _longer(lasting: NDArray[np.float64], turns: int) -> NDArray[np.bool_] | None:
-    """The turns that are longer, if these are one in so many; bool[k - 1]."""
+def _longer(
+    lasting: NDArray[np.float64], turns: int, span: int
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]] | None:
+    """Which `span` turns in a row are longer, if these are one in so many, and which usual."""
     place = np.arange(len(lasting)) % turns
     middle = np.array([np.median(lasting[place == k]) for k in range(turns)])
-    longest = place == int(middle.argmax())
-    usual = float(np.median(lasting[~longest]))
-    excess = float(middle.max()) - usual
-    if not EXCESS[0] * usual <= excess <= EXCESS[1] * usual:
+    at = int(middle.argmax())
+    longest = place == at
+    usual = np.abs((place - at + turns // 2) % turns - turns // 2) >= span
+    length = float(np.median(lasting[usual]))
+    excess = float(middle.max()) - length
+    if not EXCESS[0] * length <= excess * span <= EXCESS[1] * length:
         return None
-    above = lasting > usual + excess / 2
-    regular = above[longest].mean() >= REGULAR and (~above[~longest]).mean() >= REGULAR
-    return longest if regular else None
+    above = lasting > length + excess / 2
+    regular = above[longest].mean() >= REGULAR and (~above[usual]).mean() >= REGULAR
+    return (longest, usual) if regular else None
 
 
 def _where_longer(
-    signal: Pulse, ends_ns: NDArray[np.int64], longest: NDArray[np.bool_], excess: float
+    signal: Pulse,
+    ends_ns: NDArray[np.int64],
+    span: int,
+    longest: NDArray[np.bool_],
+    usual: NDArray[np.bool_],
+    excess: float,
 ) -> NDArray[np.int64] | None:
-    """In each longer turn the last sample before it falls behind a usual one; None = not told."""
+    """The last sample of each longer stretch before it falls behind usual ones; None = not told."""
     share = (np.arange(SHARES) + 0.5) / SHARES
     bounds = np.searchsorted(signal.time_ns, ends_ns, "right")
-    if (np.diff(bounds) < 2).any():
+    low, high = bounds[:-span], bounds[span:]
+    if (high - low < 2).any():
         return None
     through = np.empty((len(longest), SHARES))
-    for k, (low, high) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)):
-        gone = np.cumsum(signal.weight[low:high])
-        through[k] = np.interp(share, gone / gone[-1], signal.time_ns[low:high] - ends_ns[k])
-    behind = np.median(through[longest], axis=0) - np.median(through[~longest], axis=0)
+    for k in range(len(longest)):
+        gone = np.cumsum(signal.weight[low[k] : high[k]])
+        since = signal.time_ns[low[k] : high[k]] - ends_ns[k]
+        through[k] = np.interp(share, gone / gone[-1], since)
+    behind = np.median(through[longest], axis=0) - np.median(through[usual], axis=0)
     # Shares that fall between two bursts may be through before or after: the best step tells.
     before, after = np.abs(behind), np.abs(behind - excess)
     cost = np.append(0, np.cumsum(before)) + np.append(np.cumsum(after[::-1])[::-1], 0)
     step = int(cost.argmin())
     if step == SHARES:
-        return ends_ns[1:][longest]
+        return ends_ns[span:][longest]
     if step == 0:
-        return ends_ns[:-1][longest]
+        return ends_ns[:-span][longest]
     out = []
     for k in np.flatnonzero(longest).tolist():
-        time = signal.time_ns[bounds[k] : bounds[k + 1]]
-        gone = np.cumsum(signal.weight[bounds[k] : bounds[k + 1]])
-        around = step / SHARES + np.array([-NEAR, NEAR])
-        low, high = np.searchsorted(gone / gone[-1], around)
-        gaps = np.diff(time[max(low - 1, 0) : high + 1])
-        out.append(int(time[max(low - 1, 0) + int(gaps.argmax())]) if len(gaps) else int(time[low]))
+        time = signal.time_ns[low[k] : high[k]]
+        gone = np.cumsum(signal.weight[low[k] : high[k]])
+        around = step / SHARES + np.array([-NEAR, NEAR]) / span
+        first, last = np.searchsorted(gone / gone[-1], around)
+        first = max(first - 1, 0)
+        gaps = np.diff(time[first : last + 1])
+        out.append(int(time[first + int(gaps.argmax())]) if len(gaps) else int(time[first]))
     return np.array(out, np.int64)
