@@ -2,9 +2,10 @@
 
 Source: weighted least squares over the graph of exporters; the inverse of its Laplacian gives the
 errors, as resistances give distances in a network (Klein, Randic 1993). Where the scale stands is
-set by the median exporter, as no delay tells. Exporters that share no connection with the largest
-part of the graph have scales of their own (rails do): those are set against it by when datagrams
-arrive, where that puts them further apart than delays can.
+set by the median exporter, as no delay tells, but where clocks are so bad that arrivals know
+better. Exporters that share no connection with the largest part of the graph have scales of their
+own (rails do, and leaves of a rail may share none at all): those are set against it by when
+datagrams arrive, where that puts them further apart than delays can.
 """
 
 from __future__ import annotations
@@ -21,6 +22,11 @@ from collector.schema import I64
 
 _MOST_JOINED: Final = 1 << 10  # exporters in one scale: the inverse is dense
 _DELAYED_NS: Final = 50e6  # by no more than this are the soonest datagrams of some delayed alone
+_PROMPT_NS: Final = 2e6  # what the soonest take in most networks
+_FEWEST_CLOCKS: Final = 3  # before their scatter says how good they are
+_LIKELY: Final = 4.0  # standard errors that the median clock may be off
+_MEDIAN_COST: Final = 1.2533  # standard error of a median over that of a mean, normal values
+_MAD_TO_SIGMA: Final = 1.4826
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +104,47 @@ def one_scale(
         scale.offset_ns[members] = offset - zero
         scale.error_ns[members] = spread
         parts.append(members)
-    _align(scale, parts, bounds_ns)
+    bounds_ns = bounds_ns[:, :exporters]
+    alone = np.flatnonzero((sizes[component] == 1) & np.isfinite(bounds_ns).all(axis=0))
+    scale.offset_ns[alone] = scale.error_ns[alone] = 0.0
+    moved = _align(scale, [*parts, *alone[:, None]], bounds_ns)
+    untold = np.setdiff1d(alone, moved)
+    scale.offset_ns[untold] = scale.error_ns[untold] = np.nan
+    _set_zero(scale, bounds_ns)
     return scale
 
 
-def _align(scale: Scale, parts: list[I64], bounds_ns: NDArray[np.float64]) -> None:
-    """Set the scales of parts that no connection ties against that of the largest, in place."""
-    if len(parts) < 2:
+def _set_zero(scale: Scale, bounds_ns: NDArray[np.float64]) -> None:
+    """Set the scale as arrivals have it, where clocks scatter so much that their median may be off.
+
+    In place. A delay that all datagrams have shows as all clocks being late by it, and would be
+    taken for that: only where the scatter explains as much is it likelier a matter of clocks.
+    """
+    known = np.isfinite(scale.offset_ns) & np.isfinite(bounds_ns).all(axis=0)
+    count = int(known.sum())
+    if count < _FEWEST_CLOCKS:
         return
+    offset = scale.offset_ns[known]
+    off = float(np.median(bounds_ns[:, known].mean(axis=0) - offset))
+    likely = _scatter(offset) * _MEDIAN_COST / np.sqrt(count)
+    if likely > _PROMPT_NS and abs(off) <= _LIKELY * likely:
+        scale.offset_ns[:] += off
+        scale.error_ns[known] = np.hypot(scale.error_ns[known], _PROMPT_NS)
+
+
+def _scatter(offset_ns: NDArray[np.float64]) -> float:
+    """Standard deviation of clocks around their median, as robust as that."""
+    return _MAD_TO_SIGMA * float(np.median(np.abs(offset_ns - np.median(offset_ns))))
+
+
+def _align(scale: Scale, parts: list[I64], bounds_ns: NDArray[np.float64]) -> I64:
+    """Set the scales of parts that no connection ties against that of the largest, in place.
+
+    Returns the exporters of those that were further apart than delays can put them.
+    """
+    moved = np.zeros(0, np.int64)
+    if len(parts) < 2:
+        return moved
     # Sorted, as delays can put the most below the least.
     ahead = [
         sorted(
@@ -116,14 +155,21 @@ def _align(scale: Scale, parts: list[I64], bounds_ns: NDArray[np.float64]) -> No
         )
         for part in parts
     ]
-    largest = int(np.argmax([len(part) for part in parts]))
+    # Of equal ones that nearest to our own clock.
+    largest = max(range(len(parts)), key=lambda n: (len(parts[n]), -abs(sum(ahead[n]))))
     least, most = ahead[largest]
+    # Where clocks are far apart anyway, a difference is sooner theirs than a delay's.
+    known = bounds_ns[:, np.isfinite(bounds_ns).all(axis=0)].mean(axis=0)
+    bad = len(known) >= _FEWEST_CLOCKS and _scatter(known) > _DELAYED_NS
+    delayed_ns = _PROMPT_NS if bad else _DELAYED_NS
     for number, (part, (low, high)) in enumerate(zip(parts, ahead, strict=True)):
         known = np.isfinite((low, high, least, most)).all()
-        if number != largest and known and max(low - most, least - high) > _DELAYED_NS:
+        if number != largest and known and max(low - most, least - high) > delayed_ns:
             scale.offset_ns[part] += (low + high - least - most) / 2
             within = (high - low + most - least) / 2
             scale.error_ns[part] = np.hypot(scale.error_ns[part], within)
+            moved = np.append(moved, part)
+    return moved
 
 
 def _least_squares(

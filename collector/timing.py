@@ -111,7 +111,8 @@ class Timing:
         known = ClockHealth(
             corrected_s=corrected_ns / 1e9, skew_ppm=by_arrival.skew_ppm, jitter_s=jitter_s
         )
-        if exporter < len(scale.offset_ns) and np.isfinite(scale.offset_ns[exporter]):
+        tied = exporter < len(scale.offset_ns) and scale.samples[exporter] > 0
+        if tied and np.isfinite(scale.offset_ns[exporter]):
             offset_ns = by_arrival.correction_ns + float(scale.offset_ns[exporter])
             return replace(
                 known,

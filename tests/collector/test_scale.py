@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector.scale import _least_squares, one_scale
+from collector.scale import Scale, _least_squares, one_scale
 
 
 @given(
@@ -54,6 +54,39 @@ def test_islands_are_set_against_the_largest_where_no_delay_puts_them() -> None:
         scale = one_scale(6, ends, apart, np.full(5, 1e3), np.ones(5, np.int64), bounds)
         assert np.abs(scale.offset_ns - true).max() < 8e6
         assert (scale.error_ns[3:] >= 2e6).all()
+
+
+def told(true_ms: list[float], pairs: list[tuple[int, int]], delay_ms: float = 0.4) -> Scale:
+    """Of clocks that are ahead by this, and pairs that share connections."""
+    true = 1e6 * np.array(true_ms)
+    ends = np.array(pairs, np.int64).reshape(-1, 2)
+    apart = true[ends[:, 0]] - true[ends[:, 1]]
+    bounds = np.stack((true - 1e6 * delay_ms, true + 1e5 - 1e6 * delay_ms))
+    errors, samples = np.full(len(ends), 1e3), np.ones(len(ends), np.int64)
+    return one_scale(len(true), ends, apart, errors, samples, bounds)
+
+
+def test_clocks_that_share_nothing_are_set_against_the_largest_part() -> None:
+    """Leaves of rails, each of which sees its own rail only."""
+    scale = told([0.0, 2.0, -3.0, 210.0, 1.0], [(0, 1), (1, 2)])
+    assert scale.offset_ns[3] == pytest.approx(210e6, abs=2e6)
+    assert np.isnan(scale.offset_ns[4])  # what delays explain is left alone
+    assert scale.samples.tolist() == [1, 2, 1, 0, 0]
+
+
+def test_where_clocks_scatter_arrivals_say_where_the_scale_stands() -> None:
+    true = [150.0, 320.0, -60.0, 80.0, 190.0]
+    scale = told(true, [(0, 1), (1, 2), (2, 3), (3, 4)])
+    assert scale.offset_ns == pytest.approx(1e6 * np.array(true), abs=1e6)
+    assert (scale.error_ns > 1e6).all()
+
+
+@pytest.mark.parametrize("true_ms", [[1.0, 0.0, -1.0, 0.5], [150.0, 320.0, -60.0]])
+def test_a_delay_that_all_share_is_no_clock_s(true_ms: list[float]) -> None:
+    """Clocks that agree are right; and no scatter explains so much."""
+    pairs = [(n, n + 1) for n in range(len(true_ms) - 1)]
+    scale = told(true_ms, pairs, delay_ms=45.0 if len(true_ms) > 3 else 4_000.0)
+    assert scale.offset_ns == pytest.approx(1e6 * (np.array(true_ms) - np.median(true_ms)))
 
 
 @pytest.mark.parametrize(
