@@ -31,7 +31,7 @@ from patterns.rhythm import LONGER
 from reconstruct.activity import timed
 from reconstruct.bins import Progress
 from reconstruct.jobs import Candidate, renew
-from reconstruct.merging import between, those
+from reconstruct.merging import sent_by, those
 from reconstruct.outflow import NO_OUTFLOW, Outflow
 from reconstruct.progress import join
 from reconstruct.restarts import restarts
@@ -171,7 +171,7 @@ def study(job: LiveJob, slices: Sequence[Slice], inventory: Inventory) -> LiveJo
     inventory
         Names hosts; may be empty.
     """
-    progress = join(slices, between(job.keys))
+    progress = join(slices, sent_by(job.keys))
     now_ns = progress.window_end_ns
     job = replace(job, studied_ns=now_ns)
     members = np.flatnonzero(np.isin(progress.endpoints.key, job.keys)).astype(np.int32)
@@ -243,7 +243,9 @@ def _settled(
 ) -> LiveJob:
     period_ns = int(job.period_s * 1e9)
     window = _seen_since(progress), progress.window_end_ns
-    breaks = restarts(progress, np.arange(len(progress.connections), dtype=np.int32))
+    member = np.isin(progress.endpoints.key, job.keys)
+    inside = member[progress.connections.src] & member[progress.connections.dst]
+    breaks = restarts(progress, np.flatnonzero(inside).astype(np.int32))
     settled = settle(
         job.numbering,
         ends_ns,

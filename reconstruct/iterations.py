@@ -45,7 +45,9 @@ def follow_cycle(
     if len(time_ns) < 2:
         return np.zeros(0, np.int64)
     step_ns = period_s * 1e9 / TEMPLATE_BINS
-    start = int(time_ns[0] - period_s * 1e9)
+    # In whole numbers: a double holds a time since the epoch to 256 ns only.
+    first_ns, last_ns, period_ns = int(time_ns[0]), int(time_ns[-1]), round(period_s * 1e9)
+    start = first_ns - period_ns
     slot = ((time_ns - start) / step_ns).astype(np.int64)
     counts = np.bincount(slot, weight, int(slot[-1]) + TEMPLATE_BINS + 1)
     signal: NDArray[np.float64] = gaussian_filter1d(counts.astype(np.float64), 1.0)
@@ -60,7 +62,7 @@ def follow_cycle(
         edges = edges - TEMPLATE_BINS
     edges = np.append(edges, edges[-1] + TEMPLATE_BINS) if len(edges) else edges
     moments = start + (edges * step_ns).astype(np.int64)
-    active = (moments > time_ns[0] - period_s * 1e9) & (moments < time_ns[-1] + period_s * 1e9)
+    active = (moments > first_ns - period_ns) & (moments < last_ns + period_ns)
     return _with_samples(np.asarray(moments[active], np.int64), time_ns)
 
 
@@ -87,7 +89,7 @@ def follow_tempo(
     turns = np.zeros(0, np.int64)
     since_ns = int(time_ns[0]) if len(time_ns) else 0
     for until_ns, period_s in tempo:
-        period_ns = period_s * 1e9
+        period_ns = round(period_s * 1e9)
         # The first and the last turn of what is followed are not well placed: look beyond.
         begin, end = np.searchsorted(time_ns, (since_ns - period_ns, until_ns + period_ns))
         found = follow_cycle(time_ns[begin:end], weight[begin:end], period_s)

@@ -94,6 +94,10 @@ def discover(
     row_owner = owner[progress.bins.connection]
     rows = group_rows(row_owner, jobs + 1)
     edges = np.searchsorted(row_owner[rows], np.arange(jobs + 1))
+    src, dst = progress.connections.src, progress.connections.dst
+    sender = np.where(job_of[src] != job_of[dst], job_of[src], jobs)[progress.bins.connection]
+    written = group_rows(sender, jobs + 1)
+    ends = np.searchsorted(sender[written], np.arange(jobs + 1))
     found = []
     for job in range(jobs):
         candidate = _cycle(
@@ -101,6 +105,7 @@ def discover(
             np.flatnonzero(job_of == job),
             np.flatnonzero(owner == job),
             rows[edges[job] : edges[job + 1]],
+            written[ends[job] : ends[job + 1]],
         )
         if candidate is not None:
             found.append(
@@ -140,7 +145,9 @@ def renew(
     inside = member[progress.connections.src] & member[progress.connections.dst]
     wanted = inside & _usable(progress, traffic)
     rows = np.flatnonzero(wanted[progress.bins.connection])
-    candidate = _cycle(progress, endpoints, np.flatnonzero(wanted), rows)
+    to_others = member[progress.connections.src] & ~member[progress.connections.dst]
+    written = np.flatnonzero(to_others[progress.bins.connection])
+    candidate = _cycle(progress, endpoints, np.flatnonzero(wanted), rows, written)
     if candidate is None:
         return None
     return replace(
@@ -211,8 +218,12 @@ def _cycle(
     members: NDArray[np.integer],
     connections: NDArray[np.intp],
     rows: NDArray[np.intp],
+    written: NDArray[np.intp],
 ) -> Candidate | None:
-    """The common cycle of some connections, whose rows are given; None without `CYCLES` turns."""
+    """The common cycle of some connections; None without `CYCLES` turns.
+
+    `rows` are those of the connections, `written` those of what members send to others.
+    """
     bins = progress.bins
     rows, time, known_ns = timed(bins, rows)
     if len(rows) < FEWEST_OF_A_CYCLE:
@@ -222,7 +233,12 @@ def _cycle(
     weight = bins.samples[rows].astype(np.float64)
     start, end = int(time[0]), int(time[-1]) + 1
     width = max(BIN_NS, (end - start) // MOST_BINS)
-    tempo = find_tempo(activity(time, weight, start, end, width), width / 1e9)
+    told = bins.last_ns[written], bins.scaled_bytes[written].astype(np.float64)
+    tempo = find_tempo(
+        activity(time, weight, start, end, width),
+        width / 1e9,
+        activity(*told, start, end, width),
+    )
     if not tempo:
         return None
     turns = follow_tempo(

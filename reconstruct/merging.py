@@ -22,14 +22,14 @@ Pick = Callable[[Slice], tuple[NDArray[np.intp], NDArray[np.intp]]]
 """Which streams and which acknowledgements of a slice are wanted, as ascending rows."""
 
 
-def between(keys: U64) -> Pick:
-    """Wants what runs between two endpoints of these keys."""
+def sent_by(keys: U64) -> Pick:
+    """Wants what endpoints of these keys send, and acknowledgements between two of them."""
 
     def pick(part: Slice) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         inside = np.isin(part.endpoints.key, keys)
         streams, acks = part.streams, part.acks
         return (
-            np.flatnonzero(inside[streams.src] & inside[streams.dst]),
+            np.flatnonzero(inside[streams.src]),
             np.flatnonzero(inside[acks.src] & inside[acks.dst]),
         )
 

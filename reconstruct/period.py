@@ -64,7 +64,9 @@ class Period:
     longer: float = 0.0
 
 
-def find_period(activity: NDArray[np.float64], bin_s: float) -> Period | None:
+def find_period(
+    activity: NDArray[np.float64], bin_s: float, written: NDArray[np.float64] | None = None
+) -> Period | None:
     """The period of an activity signal, or None where nothing stands out of the noise.
 
     Parameters
@@ -73,6 +75,8 @@ def find_period(activity: NDArray[np.float64], bin_s: float) -> Period | None:
         Samples (or bytes) per bin.
     bin_s : float
         Width of a bin in seconds.
+    written : float64[n] or None
+        See `reconstruct.stops.between_stops`.
 
     Notes
     -----
@@ -80,7 +84,7 @@ def find_period(activity: NDArray[np.float64], bin_s: float) -> Period | None:
     lag, times sqrt(1 - lag / length): long lags rest on less overlap. Only pairs between the same
     two stops count (see `reconstruct.stops`).
     """
-    pieces = between_stops(activity)
+    pieces = between_stops(activity, written)
     n = sum(map(len, pieces))
     longest = n // CYCLES
     shortest = max(2, int(SHORTEST_S / bin_s))

@@ -39,7 +39,9 @@ class Stretch:
     period: Period
 
 
-def find_tempo(activity: NDArray[np.float64], bin_s: float) -> list[Stretch]:
+def find_tempo(
+    activity: NDArray[np.float64], bin_s: float, written: NDArray[np.float64] | None = None
+) -> list[Stretch]:
     """Stretches of an activity signal with one period each, in order; empty where there is none.
 
     Parameters
@@ -48,6 +50,8 @@ def find_tempo(activity: NDArray[np.float64], bin_s: float) -> list[Stretch]:
         Samples (or bytes) per bin.
     bin_s : float
         Width of a bin in seconds.
+    written : float64[n] or None
+        See `reconstruct.stops.between_stops`.
 
     Notes
     -----
@@ -56,13 +60,14 @@ def find_tempo(activity: NDArray[np.float64], bin_s: float) -> list[Stretch]:
     beat inside the cycle.
     """
     n = len(activity)
-    whole = find_period(activity, bin_s)
+    whole = find_period(activity, bin_s, written)
     alone = [] if whole is None else [Stretch(0, n, whole)]
     length = n // PARTS
     starts = [k * length // STEPS for k in range(STEPS * (PARTS - 1) + 1)]
     runs: list[list[tuple[int, Period]]] = []
     for start in starts:
-        period = find_period(activity[start : start + length], bin_s)
+        part = slice(start, start + length)
+        period = find_period(activity[part], bin_s, None if written is None else written[part])
         if period is None:
             continue
         if runs and _same(runs[-1][-1][1], period):

@@ -42,6 +42,35 @@ def test_what_happens_as_often_as_a_cycle_is_no_stop() -> None:
     assert len(lengths(pauses)) == 1
 
 
+def written(pauses: list[int], within: list[int], always: float = 0.0) -> NDArray[np.float64]:
+    """What is sent to others: something in every bin, and much in the pauses at some places."""
+    parts = [np.full(10, always)]
+    for place, pause in enumerate(pauses):
+        parts += [np.full(pause, 5.0 if place in within else always), np.full(10, always)]
+    return np.concatenate(parts)
+
+
+def test_a_checkpoint_is_a_stop_however_often_it_comes() -> None:
+    pauses = [4, 4, 4, 60] * CYCLES
+    checkpoints = list(range(3, len(pauses), 4))
+    pieces = between_stops(bursts(pauses), written(pauses, checkpoints))
+    assert [len(piece) for piece in pieces] == [4 * 10 + 3 * 4] * CYCLES + [10]
+
+
+@pytest.mark.parametrize(
+    ("within", "always"),
+    [
+        (list(range(3, 4 * CYCLES, 4)), 5.0),  # it writes all the time
+        (list(range(4 * CYCLES)), 0.0),  # in every pause
+        ([0, 5, 10], 0.0),  # in some short ones
+        ([], 0.0),
+    ],
+)
+def test_a_pause_of_the_cycle_is_no_checkpoint(within: list[int], always: float) -> None:
+    pauses = [4, 4, 4, 60] * CYCLES
+    assert len(between_stops(bursts(pauses), written(pauses, within, always))) == 1
+
+
 def test_a_pause_a_little_longer_is_no_stop() -> None:
     assert len(lengths([20, 20, 29, 20, 20, 20, 20])) == 1
 
