@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 CYCLES: Final = 5  # a job repeats at least so often (the definition of a job)
 LONGER: Final = 1.5  # times the longest pause that is seen `CYCLES` times
-MOST: Final = 0.5  # of all that is written goes out in stops, and
-MORE: Final = 3.0  # times as much per moment as else
+MOST: Final = 0.8  # of all that is written goes out in stops, and in so many of them something,
+MORE: Final = 3.0  # and so many times as much per moment as else
 
 
 def between_stops(
@@ -55,10 +55,10 @@ def _writes(
     length = end - begin
     ranked = np.sort(length)[CYCLES - 1 :]
     none = np.zeros(len(length), np.bool_)
-    if len(ranked) < 2:
+    gaps = np.flatnonzero(ranked[1:] > LONGER * ranked[:-1])
+    if not len(gaps):
         return none
-    gap = int((ranked[1:] / ranked[:-1]).argmax())
-    long = length > ranked[gap]
+    long = length > ranked[gaps[-1]]
     gone = np.concatenate([[0.0], np.cumsum(written)])
     sent = gone[end] - gone[begin]
     in_long, rest = float(sent[long].sum()), len(written) - int(length[long].sum())
@@ -66,6 +66,5 @@ def _writes(
     elsewhere = max(
         (gone[-1] - in_long) / max(rest, 1), sent[~long].sum() / max(length[~long].sum(), 1)
     )
-    apart = ranked[gap + 1] > LONGER * ranked[gap]
-    writes = in_long >= MOST * gone[-1] and rate > MORE * elsewhere
-    return long if apart and writes else none
+    each = (sent[long] > 0).mean() >= MOST and in_long >= MOST * gone[-1]
+    return long if each and rate > MORE * elsewhere else none
