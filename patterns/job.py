@@ -96,14 +96,8 @@ def study_job(
     sizes = parallelism(found, layout)
     result = JobResult(
         id=name,
-        name=None,
-        user=None,
-        source="inferred",
-        status="training",
         hosts=tuple(sorted(set(hosts))),
         endpoints=endpoints,
-        started_at_ns=None,
-        ended_at_ns=None,
         confidence=together.confidence,
         evidence={
             "endpoints": together,

@@ -76,24 +76,14 @@ def study_untimed(
     sizes = parallelism(found, layout)
     return JobResult(
         id=name,
-        name=None,
-        user=None,
-        source="inferred",
-        status="training",
         hosts=tuple(sorted(set(hosts))),
         endpoints=endpoints,
-        started_at_ns=None,
-        ended_at_ns=None,
         confidence=together.confidence,
         evidence={"endpoints": together, "period": unknown},
         parallelism=replace(sizes, confidence=min(sizes.confidence, together.confidence)),
         groups=groups,
         ranks=ranks_of(endpoints, hosts, groups),
         edges=edges_between(progress, volumes, candidate),
-        period_s=None,
-        period_ci_s=None,
-        iterations=(),
-        anomalies=(),
     )
 
 
