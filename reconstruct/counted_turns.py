@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reconstruct.counters import F64, STEPS
 from reconstruct.iterations import follow_cycle
@@ -26,7 +27,7 @@ PAUSE: Final = 0.15  # of the most bytes in a turn: less is a pause
 SHORTEST_PAUSE: Final = 0.04  # of a turn
 BEGUN: Final = 0.1  # of a burst's bytes: so the few before and behind it do not count
 OVER: Final = 0.9
-WHOLE: Final = 0.5  # of the usual bytes of a burst: less is none
+WHOLE: Final = 0.5  # of the usual bytes of a burst or a turn: less is none
 
 
 class Turns(NamedTuple):
@@ -71,7 +72,8 @@ def find_turns(signal: F64, width_s: float) -> Turns | None:
     if score < REGULAR:
         return None
     resolved = np.median(np.diff(turns)) >= RESOLVED * STEPS * width_s
-    ends = _ends(signal, width_s, turns) if resolved else turns
+    real = np.append(_real(_moved(signal, width_s, turns)), True)
+    ends = _ends(signal, width_s, turns) if resolved else turns[real]
     return Turns(ends if len(ends) > CYCLES else turns, similarity, min(seen))
 
 
@@ -152,13 +154,25 @@ def _uneven(signal: F64, width_s: float, turns_s: F64) -> float:
 
     By as much as one turn in four: unequal parts of one turn come in pairs, checkpoints seldom.
     """
-    gone = np.append(0.0, np.cumsum(signal))
-    moved = np.diff(np.interp(turns_s, np.arange(len(gone)) * width_s, gone))
+    moved = _moved(signal, width_s, turns_s)
+    real = _real(moved)
     out = 0.0
-    for values in (np.diff(turns_s), moved):
+    for values in (np.diff(turns_s)[real], moved[real]):
         middle = float(np.median(values))
         out += float(np.quantile(np.abs(values - middle), ODD)) / max(middle, 1e-9)
     return out
+
+
+def _moved(signal: F64, width_s: float, turns_s: F64) -> F64:
+    """Bytes of each turn."""
+    gone = np.append(0.0, np.cumsum(signal))
+    return np.diff(np.interp(turns_s, np.arange(len(gone)) * width_s, gone))
+
+
+def _real(moved: F64) -> NDArray[np.bool_]:
+    """Which turns are some: one that carries next to nothing is a stop, where it is as seldom."""
+    real = moved >= WHOLE * np.median(moved)
+    return np.asarray(real | (real.mean() < ODD))
 
 
 def _spread(values: F64) -> float:

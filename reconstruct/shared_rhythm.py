@@ -17,7 +17,7 @@ from reconstruct.counters import F64, STEPS, Rates
 from reconstruct.pooled import pool, read_apart_ns
 
 SAME: Final = 0.75  # mean correlation of hosts of one job; those of others mostly stay below 0.4,
-POOLED: Final = 0.65  # and of the parts of a job that are polled at moments of their own
+POOLED: Final = 0.76  # and of the parts of a job that are polled at moments of their own
 SMOOTHING: Final = 2.0  # bins: parts of a job are no more exactly in step, nor known any better
 QUIET: Final = 1e-3  # of the busiest port's bytes: a port below this is idle
 TWO_WAY: Final = 1 / 3  # in a job every host sends and takes; less of one than this is a client
