@@ -18,6 +18,7 @@ from patterns.layers import split, steady
 from patterns.parallelism import Layout, host_sets, parallelism
 from patterns.result import Claim, Collective, EdgeVolume, Group, JobResult, Rank
 from patterns.rhythm import iterations_between, median_period, period_claim
+from patterns.servers import without_servers
 from reconstruct.bins import Progress
 from reconstruct.edges import Flows, measure
 from reconstruct.jobs import Candidate
@@ -76,6 +77,9 @@ def study_job(
     found = recognise(flows, split(flows, steady(flows), host_of))
     if not is_job(flows, found):
         return None
+    fewer = without_servers(progress, candidate, found)
+    if fewer is not candidate:
+        candidate, flows, found = _cut_anew(progress, fewer, fewer.turns_ns, host_of)
     candidate, flows, found, reducing, told = _place_iterations(
         progress, candidate, flows, found, host_of
     )

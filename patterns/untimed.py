@@ -14,6 +14,7 @@ from patterns.job import edges_between, is_job, layout_of, ranks_of
 from patterns.layers import split, steady
 from patterns.parallelism import host_sets, parallelism
 from patterns.result import Claim, JobResult
+from patterns.servers import without_servers
 from reconstruct.bins import Progress
 from reconstruct.edges import Flows, measure
 from reconstruct.jobs import Candidate
@@ -53,6 +54,11 @@ def study_untimed(
     found = recognise(flows, split(flows, steady(flows), host_of))
     if not is_job(flows, found) or not _telling(flows, found):
         return None
+    fewer = without_servers(progress, candidate, found)
+    if fewer is not candidate:
+        candidate = fewer
+        flows = _flows(progress, volumes, candidate)
+        found = recognise(flows, split(flows, steady(flows), host_of))
     layout = layout_of(progress, candidate, flows, found, host_of)
     found = doubt_short(found, host_sets(found, layout))
     hidden = untimed.hidden_ns / 1e9
@@ -68,10 +74,14 @@ def study_untimed(
         )
     )
     samples = int(flows.samples.sum())
-    endpoints = tuple(progress.endpoints.names[e] for e in untimed.endpoints)
-    hosts = [host_of.get(int(e), progress.endpoints.names[e]) for e in untimed.endpoints]
+    endpoints = tuple(progress.endpoints.names[e] for e in candidate.endpoints)
+    hosts = [host_of.get(int(e), progress.endpoints.names[e]) for e in candidate.endpoints]
     together = _together(
-        untimed, found, samples, known=any(e in host_of for e in untimed.endpoints)
+        untimed,
+        len(candidate.endpoints),
+        found,
+        samples,
+        known=any(int(e) in host_of for e in candidate.endpoints),
     )
     sizes = parallelism(found, layout)
     return JobResult(
@@ -124,7 +134,9 @@ def _telling(flows: Flows, found: list[Found]) -> bool:
     return carried >= TELLING * float(np.nansum(flows.bytes_per_turn))
 
 
-def _together(untimed: Untimed, found: list[Found], samples: int, *, known: bool) -> Claim:
+def _together(
+    untimed: Untimed, endpoints: int, found: list[Found], samples: int, *, known: bool
+) -> Claim:
     """How sure it is that these endpoints, all of them and no other, are one job."""
     basis, ceiling = "endpoints that talk to each other", ALONE
     if untimed.parts > 1:
@@ -135,7 +147,7 @@ def _together(untimed: Untimed, found: list[Found], samples: int, *, known: bool
         ceiling = 0.6
         basis += "; without an inventory nothing says which others share their hosts"
     inside = {v for f in found for v in f.shape.members}
-    if len(inside) < len(untimed.endpoints):
+    if len(inside) < endpoints:
         ceiling = min(ceiling, 0.7)
-        basis += f"; {len(untimed.endpoints) - len(inside)} of them in no group"
+        basis += f"; {endpoints - len(inside)} of them in no group"
     return claim(ceiling, samples, 100.0, basis)
