@@ -25,6 +25,7 @@ from reconstruct.volumes import Volumes
 ALONE: Final = 0.85  # confidence that endpoints that all talk to each other are a job
 BY_HOSTS: Final = 0.8  # and where the same hosts and as many bytes are all that joins them
 TELLING: Final = 0.5  # of the bytes lie in shapes that nothing but a collective draws
+NOTABLE: Final = 0.1  # of the bytes, however much passes between pairs of their members
 NEIGHBOURS: Final = "neighbour exchange"  # what else may draw a shape, where it is no collective
 FEWEST_MEMBERS: Final = 3  # of such a shape: two that send to each other may do anything
 
@@ -122,7 +123,10 @@ def _flows(progress: Progress, volumes: Volumes, window: Candidate) -> Flows:
 
 
 def _telling(flows: Flows, found: list[Found]) -> bool:
-    """Whether most bytes lie in shapes that a grid's neighbours, or two endpoints, do not draw."""
+    """Whether most bytes lie in shapes that a grid's neighbours, or two endpoints, do not draw.
+
+    What two members of such a shape send to each other besides says nothing either way.
+    """
     sure = [
         f
         for f in found
@@ -130,8 +134,17 @@ def _telling(flows: Flows, found: list[Found]) -> bool:
         and NEIGHBOURS not in (f.shape.ambiguous or "")
         and f.role.algorithm not in ("chain", "unknown")
     ]
-    carried = sum(float(np.nansum(flows.bytes_per_turn[f.rows])) for f in sure)
-    return carried >= TELLING * float(np.nansum(flows.bytes_per_turn))
+    pairs = [
+        f
+        for f in found
+        if len(f.shape.members) < FEWEST_MEMBERS
+        and any(set(f.shape.members) <= set(one.shape.members) for one in sure)
+    ]
+    total = float(np.nansum(flows.bytes_per_turn))
+    carried, beside = (
+        sum(float(np.nansum(flows.bytes_per_turn[f.rows])) for f in some) for some in (sure, pairs)
+    )
+    return carried >= TELLING * (total - beside) and carried >= NOTABLE * total
 
 
 def _together(
