@@ -115,14 +115,18 @@ def read_pace(clock: VolumeClock, ends_ns: NDArray[np.int64], period_s: float) -
         return None
     steps = int(np.clip(len(owner) // ROWS_PER_STEP, FEWEST_STEPS, MOST_STEPS))
     slot = np.minimum((share * steps).astype(np.int64), steps - 1)
-    told = np.flatnonzero(np.bincount(slot, minlength=steps))
+    rows = np.bincount(slot, minlength=steps)
+    told = np.flatnonzero(rows)
+    # Flow records tell of a few shares only, which need not lie in the middle of their steps.
+    place = np.bincount(slot, share, steps)[told] / rows[told]
     offset = np.zeros(clock.connections)
-    curve = np.zeros(steps)
+    middle = np.zeros(steps)
     for _ in range(2):
         middle = median_by(slot, left - offset[owner], steps)
-        curve = np.interp(np.arange(steps), told, middle[told])
-        offset = median_by(owner, left - curve[slot], clock.connections)
-    return Pace(curve, period_s, staged)
+        curve = np.interp(share, place, middle[told])
+        offset = median_by(owner, left - curve, clock.connections)
+    centre = (np.arange(steps) + 0.5) / steps
+    return Pace(np.interp(centre, place, middle[told]), period_s, staged)
 
 
 def _one_stage(
