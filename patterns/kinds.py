@@ -216,6 +216,10 @@ def _inside(
         if family.size == 2 and family.messages is None and crossing and not tokens:
             # Replicas are across groups that exchange tokens, and nothing else may exchange them.
             return Verdict("ep", 0.75, basis + ", and only groups that reduce lie across it")
+        if family.size > 2 and not crossing and times == {"apart"}:
+            # Replicas of experts are across groups that exchange tokens.
+            basis += ", at other times, and across it nothing is exchanged"
+            return Verdict("cp", WEAK_ROLE_CEILING, basis)
         if "throughout" not in times and (family.size > 2 or crossing or family.messages):
             ceiling = 0.95 if tokens or "together" in times else WEAK_ROLE_CEILING
             return Verdict("dp", ceiling, basis + ", and passing with them: replicas of a part")

@@ -125,7 +125,7 @@ def _flows(progress: Progress, volumes: Volumes, window: Candidate) -> Flows:
 def _telling(flows: Flows, found: list[Found]) -> bool:
     """Whether most bytes lie in shapes that a grid's neighbours, or two endpoints, do not draw.
 
-    What two members of such a shape send to each other besides says nothing either way.
+    What two members of such shapes send to each other besides says nothing either way.
     """
     sure = [
         f
@@ -134,11 +134,11 @@ def _telling(flows: Flows, found: list[Found]) -> bool:
         and NEIGHBOURS not in (f.shape.ambiguous or "")
         and f.role.algorithm not in ("chain", "unknown")
     ]
+    members = {v for f in sure for v in f.shape.members}
     pairs = [
         f
         for f in found
-        if len(f.shape.members) < FEWEST_MEMBERS
-        and any(set(f.shape.members) <= set(one.shape.members) for one in sure)
+        if len(f.shape.members) < FEWEST_MEMBERS and members.issuperset(f.shape.members)
     ]
     total = float(np.nansum(flows.bytes_per_turn))
     carried, beside = (
