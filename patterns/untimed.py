@@ -53,7 +53,7 @@ def study_untimed(
     candidate = _whole_window(progress, untimed)
     flows = _flows(progress, volumes, candidate)
     found = recognise(flows, split(flows, steady(flows), host_of))
-    if not is_job(flows, found) or not _telling(flows, found):
+    if not is_job(progress, flows, found, host_of) or not _telling(flows, found):
         return None
     fewer = without_servers(progress, candidate, found)
     if fewer is not candidate:

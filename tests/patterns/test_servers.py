@@ -36,7 +36,7 @@ def reads(server: str, packets: int = 3_000) -> RecordBatch:
     return roce([(server, member, at, at + 30, packets) for member, at in moments])
 
 
-def jobs(*records: RecordBatch) -> tuple[JobResult, ...]:
+def analysed(inventory: Inventory, *records: RecordBatch) -> tuple[JobResult, ...]:
     whole = joined(records)
     telemetry = Telemetry(
         flows=FlowBatch.empty(),
@@ -51,12 +51,12 @@ def jobs(*records: RecordBatch) -> tuple[JobResult, ...]:
         records=whole,
         flow_records=len(whole),
     )
-    return analyse_window(telemetry, Inventory()).jobs
+    return analyse_window(telemetry, inventory).jobs
 
 
 @pytest.mark.parametrize("burst_ms", [200, 999])  # with a rhythm, and without one
 def test_a_server_is_no_member(burst_ms: float) -> None:
-    (job,) = jobs(ring(burst_ms), reads(SERVER), reads(OTHER))
+    (job,) = analysed(Inventory(), ring(burst_ms), reads(SERVER), reads(OTHER))
     assert set(job.endpoints) == set(MEMBERS)
     assert {edge.src for edge in job.edges} == set(MEMBERS)
 
@@ -65,9 +65,9 @@ def test_endpoints_of_no_group_that_talk_with_each_other_stay() -> None:
     between = roce(
         [(SERVER, OTHER, turn * TURN_MS, turn * TURN_MS + 30, 900) for turn in range(TURNS)]
     )
-    (job,) = jobs(ring(), reads(SERVER), reads(OTHER), between)
+    (job,) = analysed(Inventory(), ring(), reads(SERVER), reads(OTHER), between)
     assert {SERVER, OTHER} <= set(job.endpoints)
 
 
 def test_a_server_that_carries_most_is_no_job() -> None:
-    assert jobs(ring(), reads(SERVER, packets=900_000)) == ()
+    assert analysed(Inventory(), ring(), reads(SERVER, packets=900_000)) == ()
