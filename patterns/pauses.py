@@ -18,6 +18,7 @@ from patterns.boundaries import VolumeClock, median_by
 
 MOST_STEPS: Final = 200
 FEWEST_STEPS: Final = 40
+EVENLY: Final = 3.0  # standard errors: so far may rows lie off the middle of a step, on average
 ROWS_PER_STEP: Final = 40  # below it a step's median is noise
 OF_PERIOD: Final = 0.003  # a shorter pause inside a burst is not told from its unevenness
 SIGMAS: Final = 8.0  # and it must stand out of the unevenness around it
@@ -117,15 +118,18 @@ def read_pace(clock: VolumeClock, ends_ns: NDArray[np.int64], period_s: float) -
     slot = np.minimum((share * steps).astype(np.int64), steps - 1)
     rows = np.bincount(slot, minlength=steps)
     told = np.flatnonzero(rows)
-    # Flow records tell of a few shares only, which need not lie in the middle of their steps.
+    # Flow records tell of a few shares only, far from the middles of steps. Samples fill them.
     place = np.bincount(slot, share, steps)[told] / rows[told]
+    centre = (np.arange(steps) + 0.5) / steps
+    off = np.abs(place - centre[told]) * steps * np.sqrt(12 * rows[told])
+    if np.median(off) < EVENLY:
+        place = centre[told]
     offset = np.zeros(clock.connections)
     middle = np.zeros(steps)
     for _ in range(2):
         middle = median_by(slot, left - offset[owner], steps)
-        curve = np.interp(share, place, middle[told])
-        offset = median_by(owner, left - curve, clock.connections)
-    centre = (np.arange(steps) + 0.5) / steps
+        curve = np.interp(centre, place, middle[told])
+        offset = median_by(owner, left - curve[slot], clock.connections)
     return Pace(np.interp(centre, place, middle[told]), period_s, staged)
 
 
