@@ -3,6 +3,7 @@
     python bench/accuracy.py --level rich --seeds 1-3
     python bench/accuracy.py --part structure
     python bench/accuracy.py --part time
+    python bench/accuracy.py --part records
 
 Makes each capture (or takes it from the cache), analyses it in a process of its own, validates the
 result, scores it and prints the tables. Exits with 1 where a threshold is missed.
@@ -10,7 +11,8 @@ result, scores it and prints the tables. Exits with 1 where a threshold is misse
 Without a part: eight plain scenarios, of which each rich capture must meet every threshold of
 `bench.judge.judge`, and the others say nothing wrong with a confidence of 0.9 or more. Part
 "structure": all scenarios that there are, held to the limits of `bench.structure_judge`. Part
-"time": the same held to those of `bench.timing_judge`, beside what published methods reach.
+"time": the same held to those of `bench.timing_judge`, beside what published methods reach. Part
+"records": all of them told by flow records, and fleets told by counters (`bench.records`).
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from jsonschema import Draft202012Validator
 from rich.console import Console
 from rich.progress import Progress
 
+from bench import records
 from bench.baselines.documents import SFLOW_RT, baselines
 from bench.captures import ROOT, Capture, CaptureFailed, capture
 from bench.compare import Document
@@ -60,7 +63,8 @@ SCENARIOS: Final = (
 )
 LEVELS: Final = tuple(FIXTURE_LEVELS)
 PLAIN: Final = "plain"
-PARTS: Final = (PLAIN, "structure", "time", "all")
+RECORDS: Final = "records"
+PARTS: Final = (PLAIN, "structure", "time", RECORDS, "all")
 SCHEMA: Final = ROOT / "docs" / "schema" / "result.schema.json"
 # Wrong claims are listed from here on: those that nearly are confident errors.
 LISTED: Final = 0.8
@@ -188,7 +192,8 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     chosen = parser.parse_args(argv)
     usual = chosen.part == PLAIN
     chosen.levels = [chosen.level] if chosen.level else ["rich"] if usual else list(LEVELS)
-    chosen.scenarios = chosen.scenarios or ",".join(SCENARIOS if usual else EVERY)
+    every = records.EVERY if chosen.part == RECORDS else EVERY
+    chosen.scenarios = chosen.scenarios or ",".join(SCENARIOS if usual else every)
     timed = chosen.part in ("time", "all")
     chosen.jobs = (2 if timed else 1) if chosen.jobs is None else chosen.jobs
     if chosen.jobs < 1 or chosen.thin < 1:
@@ -272,6 +277,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     chosen = arguments(argv)
     on_terminal = sys.stdout.isatty()
     console = Console(width=None if on_terminal else 320, soft_wrap=not on_terminal)
+    if chosen.part == RECORDS:
+        names = chosen.scenarios.split(",")
+        failures = (AnalysisFailed, InvalidDocument)
+        return 0 if records.run(names, chosen.seeds, analyse, failures, console) else 1
     progress = Console(stderr=True)
     of_level = {level: measure_all(chosen, level, progress) for level in chosen.levels}
     if chosen.json:

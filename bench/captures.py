@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -38,6 +39,10 @@ class Capture:
     @property
     def pcap(self) -> Path:
         return self.folder / "capture.pcap"
+
+    def records(self, cache: str) -> Path:
+        """What a flow cache exported."""
+        return self.folder / f"records-{cache}.pcap"
 
     @property
     def inventory(self) -> Path:
@@ -75,13 +80,16 @@ def fingerprint(sources: Path = ROOT / "fixtures") -> str:
     return digest.hexdigest()[:16]
 
 
-def capture(scenario: str, seed: int, level: str, thinned: int = 1) -> Capture:
+def capture(
+    scenario: str, seed: int, level: str, thinned: int = 1, caches: Sequence[str] = ()
+) -> Capture:
     """The labelled capture of these arguments, from the cache or made now.
 
     Parameters
     ----------
     scenario, seed, level : as `python -m fixtures` takes them.
     thinned : keep one flow sample in `thinned` of it (`bench.thin`).
+    caches : flow caches of the generator (`fixtures.flow_cache`), for a capture of each beside.
 
     Raises
     ------
@@ -95,6 +103,7 @@ def capture(scenario: str, seed: int, level: str, thinned: int = 1) -> Capture:
     """
     home = cache_folder() / fingerprint()
     name = f"{scenario}-{level}-{seed}" + (f"-thin{thinned}" if thinned > 1 else "")
+    name += "-records" if caches else ""
     folder = home / name
     if not folder.is_dir():
         home.mkdir(parents=True, exist_ok=True)
@@ -104,7 +113,7 @@ def capture(scenario: str, seed: int, level: str, thinned: int = 1) -> Capture:
             if thinned > 1:
                 _thin(capture(scenario, seed, level), made, thinned)
             else:
-                _generate(scenario, seed, level, made)
+                _generate(scenario, seed, level, made, caches)
             try:
                 made.rename(folder)
             except OSError:
@@ -121,9 +130,10 @@ def drop_old(cache: Path, current: Path) -> None:
             shutil.rmtree(other, ignore_errors=True)
 
 
-def _generate(scenario: str, seed: int, level: str, folder: Path) -> None:
+def _generate(scenario: str, seed: int, level: str, folder: Path, caches: Sequence[str]) -> None:
     command = [sys.executable, "-m", "fixtures", scenario, str(folder)]
     command += ["--seed", str(seed), "--level", level, "--flow-records"]
+    command += ["--ipfix", *caches] if caches else []
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         said = done.stderr.strip().splitlines()[-5:]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from collector.inventory import Inventory
 from collector.schema import Telemetry
+from patterns.counted import analyse_counters
 from patterns.job import study_job
 from patterns.result import Analysis, JobResult, Unassigned
 from patterns.untimed import study_untimed
@@ -26,10 +27,13 @@ def analyse_window(telemetry: Telemetry, inventory: Inventory) -> Analysis:
     Parameters
     ----------
     telemetry : Telemetry
-        As `collector.ingest` read it.
+        As `collector.ingest` read it. Interface counters alone are read where there is nothing
+        else.
     inventory : Inventory
         May be empty; then each endpoint counts as a host of its own.
     """
+    if not len(telemetry.flows) and not len(telemetry.records):
+        return analyse_counters(telemetry, inventory)
     return analyse_progress(follow(telemetry), inventory)
 
 

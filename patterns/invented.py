@@ -121,7 +121,7 @@ def _folded(turns: NDArray[np.float64]) -> NDArray[np.float64]:
 def _passed(
     progress: Progress, connections: NDArray[np.int32], moments_ns: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Iterations' worth of bytes between moments, by the median connection; float64[k - 1].
+    """Iterations' worth of bytes between moments, by the median living connection; float64[k - 1].
 
     Empty where no connection has samples.
     """
@@ -136,10 +136,18 @@ def _passed(
         # Nothing moves in a pause: the nearer sample tells, however far away the other one is.
         nearer = bins.first_ns[late] - moments_ns < moments_ns - bins.last_ns[early]
         steps = np.diff(np.where(nearer, bins.first_seq[late], bins.last_seq[early]))
-        typical = float(np.median(steps)) if len(steps) else 0.0
+        # Before its first sample and after its last a connection may not have been there.
+        lived = (moments_ns >= bins.first_ns[first]) & (moments_ns <= bins.last_ns[last - 1])
+        lived = lived[1:] & lived[:-1]
+        typical = float(np.median(steps[lived])) if lived.any() else 0.0
         if typical > 0:
-            told.append(steps / typical)
-    return np.median(told, axis=0) if told else np.zeros(0)
+            told.append(np.where(lived, steps / typical, np.nan))
+    if not told:
+        return np.zeros(0)
+    every = np.array(told)
+    unknown = np.isnan(every).all(axis=0)
+    every[:, unknown] = 1.0  # no connection lived on: as good as one
+    return np.asarray(np.nanmedian(every, axis=0))
 
 
 def _chain(passed: NDArray[np.float64]) -> list[int]:

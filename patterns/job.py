@@ -19,7 +19,8 @@ from patterns.layers import split, steady
 from patterns.parallelism import Layout, host_sets, parallelism
 from patterns.result import Claim, Collective, EdgeVolume, Group, JobResult, Rank
 from patterns.rhythm import iterations_between, median_period, period_claim
-from reconstruct.bins import Progress
+from patterns.servers import without_servers
+from reconstruct.bins import Progress, Verb
 from reconstruct.edges import Flows, measure
 from reconstruct.jobs import Candidate
 from reconstruct.outflow import outflow
@@ -77,12 +78,15 @@ def study_job(
     """
     flows = measure(progress, candidate)
     found = recognise(flows, split(flows, steady(flows), host_of))
-    if not is_job(flows, found):
+    if not is_job(progress, flows, found, host_of):
         return None
+    fewer = without_servers(progress, candidate, found)
+    if fewer is not candidate:
+        candidate, flows, found = _cut_anew(progress, fewer, fewer.turns_ns, host_of)
     candidate, flows, found, reducing, told = _place_iterations(
         progress, candidate, flows, found, host_of
     )
-    if not is_job(flows, found):
+    if not is_job(progress, flows, found, host_of):
         return None
     layout = layout_of(progress, candidate, flows, found, host_of)
     found = doubt_short(found, host_sets(found, layout))
@@ -101,14 +105,8 @@ def study_job(
     sizes = parallelism(found, layout)
     result = JobResult(
         id=name,
-        name=None,
-        user=None,
-        source="inferred",
-        status="training",
         hosts=tuple(sorted(set(hosts))),
         endpoints=endpoints,
-        started_at_ns=None,
-        ended_at_ns=None,
         confidence=together.confidence,
         evidence={
             "endpoints": together,
@@ -163,16 +161,27 @@ def _most_sampled(flows: Flows, rows: NDArray[np.integer], enough: float) -> NDA
     return np.asarray(rows[(before < enough) | (np.arange(len(rows)) < FEWEST_MARKS)])
 
 
-def is_job(flows: Flows, found: list[Found]) -> bool:
+def is_job(
+    progress: Progress, flows: Flows, found: list[Found], host_of: Mapping[int, str]
+) -> bool:
     """Whether shapes that only training (or a loop of collectives) draws carry most bytes.
 
     Two that send to each other may do anything: such pairs alone are a job only where NCCL's verbs
-    carry them.
+    carry them, or, as flow records tell no verbs, where several join the same two hosts.
     """
     total = float(np.nansum(flows.bytes_per_turn))
     carried = sum(float(np.nansum(flows.bytes_per_turn[f.rows])) for f in found)
-    telling = any(f.role.algorithm != "unknown" or flows.written[f.rows].all() for f in found)
-    return telling and total > 0 and carried >= EXPLAINED * total
+    if total <= 0 or carried < EXPLAINED * total:
+        return False
+    if any(f.role.algorithm != "unknown" for f in found):
+        return True
+    written = [f for f in found if flows.written[f.rows].all()]
+    verbs = progress.connections.verbs[flows.connection]
+    recorded = [f for f in written if np.any(verbs[f.rows] & Verb.RECORDED)]
+    if len(recorded) < len(written):
+        return True
+    joined = [frozenset(host_of.get(v, str(v)) for v in f.shape.members) for f in recorded]
+    return len(set(joined)) < len(joined)
 
 
 def _place_iterations(

@@ -212,8 +212,15 @@ def _inside(
     if family.apart or family.algorithm == "chain":
         return _unknown(basis + ", with directions apart as between stages")
     if family.messages != "point_to_point" and _may_reduce(family):
+        tokens = [f for f in crossing if _may_exchange(f)]
+        if family.size == 2 and family.messages is None and crossing and not tokens:
+            # Replicas are across groups that exchange tokens, and nothing else may exchange them.
+            return Verdict("ep", 0.75, basis + ", and only groups that reduce lie across it")
+        if family.size > 2 and not crossing and times == {"apart"}:
+            # Replicas of experts are across groups that exchange tokens.
+            basis += ", at other times, and across it nothing is exchanged"
+            return Verdict("cp", WEAK_ROLE_CEILING, basis)
         if "throughout" not in times and (family.size > 2 or crossing or family.messages):
-            tokens = [f for f in crossing if _may_exchange(f)]
             ceiling = 0.95 if tokens or "together" in times else WEAK_ROLE_CEILING
             return Verdict("dp", ceiling, basis + ", and passing with them: replicas of a part")
         if family.size > 2 and "throughout" in times:

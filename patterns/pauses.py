@@ -19,6 +19,7 @@ from patterns.regimes import regimes
 
 MOST_STEPS: Final = 200
 FEWEST_STEPS: Final = 40
+EVENLY: Final = 3.0  # standard errors: so far may rows lie off the middle of a step, on average
 ROWS_PER_STEP: Final = 40  # below it a step's median is noise
 OF_PERIOD: Final = 0.003  # a shorter pause inside a burst is not told from its unevenness
 SIGMAS: Final = 8.0  # and it must stand out of the unevenness around it
@@ -119,14 +120,21 @@ def read_pace(clock: VolumeClock, ends_ns: NDArray[np.int64], period_s: float) -
         return None
     steps = int(np.clip(len(owner) // ROWS_PER_STEP, FEWEST_STEPS, MOST_STEPS))
     slot = np.minimum((share * steps).astype(np.int64), steps - 1)
-    told = np.flatnonzero(np.bincount(slot, minlength=steps))
+    rows = np.bincount(slot, minlength=steps)
+    told = np.flatnonzero(rows)
+    # Flow records tell of a few shares only, far from the middles of steps. Samples fill them.
+    place = np.bincount(slot, share, steps)[told] / rows[told]
+    centre = (np.arange(steps) + 0.5) / steps
+    off = np.abs(place - centre[told]) * steps * np.sqrt(12 * rows[told])
+    if np.median(off) < EVENLY:
+        place = centre[told]
     offset = np.zeros(clock.connections)
-    curve = np.zeros(steps)
+    middle = np.zeros(steps)
     for _ in range(2):
         middle = median_by(slot, left - offset[owner], steps)
-        curve = np.interp(np.arange(steps), told, middle[told])
+        curve = np.interp(centre, place, middle[told])
         offset = median_by(owner, left - curve[slot], clock.connections)
-    return Pace(curve, period_s, staged)
+    return Pace(np.interp(centre, place, middle[told]), period_s, staged)
 
 
 def _one_regime(ends_ns: NDArray[np.int64], period_s: float) -> tuple[int, int, float]:

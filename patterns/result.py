@@ -152,27 +152,27 @@ class Anomaly:
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """One training job and all that is said of it."""
+    """One training job and all that is said of it; what is left out is not known, or not there."""
 
     id: str
-    name: str | None
-    user: str | None
-    source: Literal["inferred", "slurm", "kubernetes", "file"]
-    status: Literal["training", "idle", "hung", "ended"]
     hosts: tuple[str, ...]
     endpoints: tuple[str, ...]
-    started_at_ns: int | None
-    ended_at_ns: int | None
     confidence: float
     evidence: Mapping[str, Claim]  # "endpoints", "period"
     parallelism: Parallelism
-    groups: tuple[Group, ...]
-    ranks: tuple[Rank, ...]
-    edges: tuple[EdgeVolume, ...]
-    period_s: float | None
-    period_ci_s: tuple[float, float] | None
-    iterations: tuple[Iteration, ...]
-    anomalies: tuple[Anomaly, ...]
+    name: str | None = None
+    user: str | None = None
+    source: Literal["inferred", "slurm", "kubernetes", "file"] = "inferred"
+    status: Literal["training", "idle", "hung", "ended"] = "training"
+    started_at_ns: int | None = None
+    ended_at_ns: int | None = None
+    groups: tuple[Group, ...] = ()
+    ranks: tuple[Rank, ...] = ()
+    edges: tuple[EdgeVolume, ...] = ()
+    period_s: float | None = None
+    period_ci_s: tuple[float, float] | None = None
+    iterations: tuple[Iteration, ...] = ()
+    anomalies: tuple[Anomaly, ...] = ()
     contradictions: tuple[str, ...] = ()
 
 

@@ -22,7 +22,8 @@ from patterns.missed import Pulse, pulse
 from patterns.pauses import Pace, Pause
 from patterns.result import Claim, Collective
 from patterns.trains import Train, find_train
-from reconstruct.bins import Progress
+from reconstruct.bins import Progress, Verb
+from reconstruct.records import hidden_ns
 
 FOLD: Final = 200
 QUIET_SHARE: Final = 0.04  # of the mean rate: a phase below it is a pause
@@ -142,7 +143,8 @@ def place(
     train = find_train(reading.pace) if may_shard else None
     if train is None:
         reading = _without_repeats(progress, groups, reading)
-        split, collective, said = _read_pauses(reading, may_shard=may_shard)
+        hidden_s = _hidden_s(progress, np.concatenate(groups))
+        split, collective, said = _read_pauses(reading, hidden_s, may_shard=may_shard)
     else:
         split, collective, said = _read_train(reading, train)
     told = not may_shard or (collective != "unknown" and not _could_hide(reading.pace))
@@ -156,6 +158,13 @@ def place(
     )
     said = claim(0.8, len(reading.clock.owner), 20.0 * reading.clock.turns, basis)
     return Timeline(parts.ends_ns, "reduce_scatter+all_gather", said, told, parts.turns)
+
+
+def _hidden_s(progress: Progress, connections: NDArray[np.int32]) -> float:
+    """How long pauses may hide in flow records; 0 where there are samples only."""
+    if not np.any(progress.connections.verbs[connections] & Verb.RECORDED):
+        return 0.0
+    return hidden_ns(progress.bins, connections) / 1e9
 
 
 def _without_repeats(
@@ -312,10 +321,13 @@ def _crude_ends(
     return np.array(moments, np.int64), np.array([found[m] for m in moments], np.int64)
 
 
-def _read_pauses(reading: _Reading, *, may_shard: bool) -> tuple[Pause | None, Collective, Claim]:
+def _read_pauses(
+    reading: _Reading, hidden_s: float, *, may_shard: bool
+) -> tuple[Pause | None, Collective, Claim]:
     """The pause at which an iteration ends, the collective, and how sure that is.
 
-    No pause stands for the one that the turn is counted from.
+    No pause stands for the one that the turn is counted from. Pauses of `hidden_s` lie inside flow
+    records and do not show.
     """
     found, pace = reading.pauses, reading.pace
     samples = len(reading.clock.owner)
@@ -323,7 +335,7 @@ def _read_pauses(reading: _Reading, *, may_shard: bool) -> tuple[Pause | None, C
     if not may_shard:
         return None, "all_reduce", claim(0.95, samples, needed, "trees only reduce to all")
     if not found:
-        blind = float(pauses.shortest_visible(pace).max())
+        blind = max(float(pauses.shortest_visible(pace).max()), hidden_s)
         basis = f"one burst of gradients per iteration, with no pause above {blind:.3f} s"
         dense = samples >= DENSE_ROWS * pace.steps
         if blind > OPTIMISER_HIDDEN * pace.period_s:

@@ -14,6 +14,7 @@ from patterns.job import edges_between, is_job, layout_of, ranks_of
 from patterns.layers import split, steady
 from patterns.parallelism import host_sets, parallelism
 from patterns.result import Claim, JobResult
+from patterns.servers import without_servers
 from reconstruct.bins import Progress
 from reconstruct.edges import Flows, measure
 from reconstruct.jobs import Candidate
@@ -24,6 +25,7 @@ from reconstruct.volumes import Volumes
 ALONE: Final = 0.85  # confidence that endpoints that all talk to each other are a job
 BY_HOSTS: Final = 0.8  # and where the same hosts and as many bytes are all that joins them
 TELLING: Final = 0.5  # of the bytes lie in shapes that nothing but a collective draws
+NOTABLE: Final = 0.1  # of the bytes, however much passes between pairs of their members
 NEIGHBOURS: Final = "neighbour exchange"  # what else may draw a shape, where it is no collective
 FEWEST_MEMBERS: Final = 3  # of such a shape: two that send to each other may do anything
 
@@ -51,8 +53,13 @@ def study_untimed(
     candidate = _whole_window(progress, untimed)
     flows = _flows(progress, volumes, candidate)
     found = recognise(flows, split(flows, steady(flows), host_of))
-    if not is_job(flows, found) or not _telling(flows, found):
+    if not is_job(progress, flows, found, host_of) or not _telling(flows, found):
         return None
+    fewer = without_servers(progress, candidate, found)
+    if fewer is not candidate:
+        candidate = fewer
+        flows = _flows(progress, volumes, candidate)
+        found = recognise(flows, split(flows, steady(flows), host_of))
     layout = layout_of(progress, candidate, flows, found, host_of)
     found = doubt_short(found, host_sets(found, layout))
     hidden = untimed.hidden_ns / 1e9
@@ -68,32 +75,26 @@ def study_untimed(
         )
     )
     samples = int(flows.samples.sum())
-    endpoints = tuple(progress.endpoints.names[e] for e in untimed.endpoints)
-    hosts = [host_of.get(int(e), progress.endpoints.names[e]) for e in untimed.endpoints]
+    endpoints = tuple(progress.endpoints.names[e] for e in candidate.endpoints)
+    hosts = [host_of.get(int(e), progress.endpoints.names[e]) for e in candidate.endpoints]
     together = _together(
-        untimed, found, samples, known=any(e in host_of for e in untimed.endpoints)
+        untimed,
+        len(candidate.endpoints),
+        found,
+        samples,
+        known=any(int(e) in host_of for e in candidate.endpoints),
     )
     sizes = parallelism(found, layout)
     return JobResult(
         id=name,
-        name=None,
-        user=None,
-        source="inferred",
-        status="training",
         hosts=tuple(sorted(set(hosts))),
         endpoints=endpoints,
-        started_at_ns=None,
-        ended_at_ns=None,
         confidence=together.confidence,
         evidence={"endpoints": together, "period": unknown},
         parallelism=replace(sizes, confidence=min(sizes.confidence, together.confidence)),
         groups=groups,
         ranks=ranks_of(endpoints, hosts, groups),
         edges=edges_between(progress, volumes, candidate),
-        period_s=None,
-        period_ci_s=None,
-        iterations=(),
-        anomalies=(),
     )
 
 
@@ -122,7 +123,10 @@ def _flows(progress: Progress, volumes: Volumes, window: Candidate) -> Flows:
 
 
 def _telling(flows: Flows, found: list[Found]) -> bool:
-    """Whether most bytes lie in shapes that a grid's neighbours, or two endpoints, do not draw."""
+    """Whether most bytes lie in shapes that a grid's neighbours, or two endpoints, do not draw.
+
+    What two members of such shapes send to each other besides says nothing either way.
+    """
     sure = [
         f
         for f in found
@@ -130,11 +134,22 @@ def _telling(flows: Flows, found: list[Found]) -> bool:
         and NEIGHBOURS not in (f.shape.ambiguous or "")
         and f.role.algorithm not in ("chain", "unknown")
     ]
-    carried = sum(float(np.nansum(flows.bytes_per_turn[f.rows])) for f in sure)
-    return carried >= TELLING * float(np.nansum(flows.bytes_per_turn))
+    members = {v for f in sure for v in f.shape.members}
+    pairs = [
+        f
+        for f in found
+        if len(f.shape.members) < FEWEST_MEMBERS and members.issuperset(f.shape.members)
+    ]
+    total = float(np.nansum(flows.bytes_per_turn))
+    carried, beside = (
+        sum(float(np.nansum(flows.bytes_per_turn[f.rows])) for f in some) for some in (sure, pairs)
+    )
+    return carried >= TELLING * (total - beside) and carried >= NOTABLE * total
 
 
-def _together(untimed: Untimed, found: list[Found], samples: int, *, known: bool) -> Claim:
+def _together(
+    untimed: Untimed, endpoints: int, found: list[Found], samples: int, *, known: bool
+) -> Claim:
     """How sure it is that these endpoints, all of them and no other, are one job."""
     basis, ceiling = "endpoints that talk to each other", ALONE
     if untimed.parts > 1:
@@ -145,7 +160,7 @@ def _together(untimed: Untimed, found: list[Found], samples: int, *, known: bool
         ceiling = 0.6
         basis += "; without an inventory nothing says which others share their hosts"
     inside = {v for f in found for v in f.shape.members}
-    if len(inside) < len(untimed.endpoints):
+    if len(inside) < endpoints:
         ceiling = min(ceiling, 0.7)
-        basis += f"; {len(untimed.endpoints) - len(inside)} of them in no group"
+        basis += f"; {endpoints - len(inside)} of them in no group"
     return claim(ceiling, samples, 100.0, basis)

@@ -58,6 +58,18 @@ def test_an_iteration_of_another_volume_stands() -> None:
     assert all(kept(follow(telemetry(flows)), moments(turns, *places)))
 
 
+def test_connections_of_another_run_say_nothing_of_this_one() -> None:
+    """A job that starts again has others; as many moments may be without the ones as the others."""
+    turns = steady()
+    before, after = float(turns[12]) + PAUSE * PERIOD_S, float(turns[13]) + PAUSE * PERIOD_S
+    first = without(job(turns), before, float(turns[-1]) + PERIOD_S)
+    second = without(job(turns), float(turns[0]) - PERIOD_S, after)
+    second.dest_qp[:] += 1000
+    progress = follow(telemetry(first, second))
+    places = [place for place in pauses() if place != 12 + PAUSE]
+    assert all(kept(progress, moments(turns, *places)))
+
+
 def test_too_few_samples_tell_nothing() -> None:
     turns = steady()
     flows = job(turns)

@@ -117,6 +117,14 @@ def test_experts_that_exchange_across_rails_are_told_as_well() -> None:
     )
 
 
+def test_pairs_that_records_tell_of_are_experts_where_only_rings_lie_across() -> None:
+    # No lengths of messages, and records of a second hide when in the turn anything passes.
+    wires = [replace(w, lengths=UNREAD, active=(0.0, 1.0)) for w in experts(uneven=0.0)]
+    kinds = kinds_of(wires)
+    assert {kinds[frozenset(block)] for block in blocks(12, 2)} == {"ep"}
+    assert kinds[frozenset(range(12))] == "dp"
+
+
 def test_experts_are_told_without_uneven_volumes() -> None:
     assert kinds_of(experts(uneven=0.0))[frozenset({0, 1})] == "ep"
 

@@ -7,12 +7,15 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from collector.inventory import Inventory
+from collector.inventory import Host, Inventory
+from collector.records import RecordBatch
 from collector.schema import ABSENT_U8, ABSENT_U32, FlowBatch, Transport
 from patterns.analyse import analyse_window
 from patterns.result import Analysis, JobResult
 from tests.patterns.drawn import Edge, both, cycle, double_tree, grid, nccl_trees, path
+from tests.patterns.test_servers import analysed
 from tests.reconstruct.made import MTU, START_NS, S, address, packets, segments, telemetry
+from tests.reconstruct.recorded import roce
 from tests.reconstruct.rhythm import PER_TURN, cuts, nanoseconds, repeated
 
 PERIOD_S, TURNS = 1.1, 25
@@ -205,3 +208,23 @@ def test_one_long_step_is_one_slow_iteration(factor: float) -> None:
         middle_ns = int((turns[12] + turns[13]) / 2 * S) + START_NS
         assert found.end_ns is not None
         assert found.start_ns < middle_ns < found.end_ns
+
+
+def test_pairs_in_records_are_a_job_only_where_several_join_the_same_hosts() -> None:
+    # Records tell no verbs: neighbours of a grid exchange halos as two hosts reduce gradients.
+    def pairs(count: int) -> RecordBatch:
+        return roce(
+            [
+                (*ends, turn * 1000, turn * 1000 + 200, 50_000)
+                for nic in range(count)
+                for one, other in [(f"10.0.{nic}.1", f"10.0.{nic}.2")]
+                for ends in [(one, other), (other, one)]
+                for turn in range(30)
+            ]
+        )
+
+    def found(count: int) -> int:
+        hosts = tuple(Host(f"h{n}", tuple(f"10.0.{nic}.{n}" for nic in range(2))) for n in (1, 2))
+        return sum(len(job.groups) for job in analysed(Inventory(hosts), pairs(count)))
+
+    assert (found(1), found(2)) == (0, 2)

@@ -1,0 +1,34 @@
+"""Servers: endpoints that only serve a job, where flow records do not tell how they are asked.
+
+Samples show the verbs of RDMA, and `reconstruct.traffic` knows storage by them. Records show who
+sends to whom.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from patterns.groups import Found
+from reconstruct.bins import Progress, Verb
+from reconstruct.jobs import Candidate
+
+
+def without_servers(progress: Progress, candidate: Candidate, found: list[Found]) -> Candidate:
+    """The candidate without recorded endpoints of no group that talk with members of groups only.
+
+    Endpoints whose shape is not recognised talk with each other, as members of one collective do.
+    """
+    members = np.unique([v for f in found for v in f.shape.members]).astype(np.int64)
+    connections = progress.connections
+    src, dst = connections.src[candidate.connections], connections.dst[candidate.connections]
+    recorded = (connections.verbs[candidate.connections] & Verb.RECORDED) != 0
+    to_none = ~(np.isin(src, members) | np.isin(dst, members))
+    talking = np.concatenate([members, src[to_none | ~recorded], dst[to_none | ~recorded]])
+    kept = np.isin(candidate.endpoints, talking)
+    if kept.all() or not len(members):
+        return candidate
+    endpoints = candidate.endpoints[kept]
+    inside = np.isin(src, endpoints) & np.isin(dst, endpoints)
+    return replace(candidate, endpoints=endpoints, connections=candidate.connections[inside])
