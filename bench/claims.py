@@ -19,7 +19,7 @@ from bench.compare import (
     relative_error,
     states_order,
 )
-from bench.pairing import GroupPairs, first_subject, pair_anomalies
+from bench.pairing import GroupPairs, anomalies_of, first_subject, pair_anomalies
 
 KINDS: Final = ("dp", "tp", "pp", "cp", "ep")
 # A stated period is right within this relative error; as a claim, not as a score.
@@ -121,8 +121,7 @@ def _statements(group: Document, real: Document) -> Iterator[tuple[str, str, str
 
 
 def _about_anomalies(said: Document, true: Document | None) -> Iterator[Claim]:
-    found = said.get("anomalies") or ()
-    real: Sequence[Document] = (true.get("anomalies") or ()) if true else ()
+    found, real = anomalies_of(said), anomalies_of(true)
     period = (true.get("period_s") if true else None) or 0.0
     answers = {column: row for row, column in pair_anomalies(real, found, period)}
     for index, anomaly in enumerate(found):

@@ -176,6 +176,17 @@ def pair_boundaries(
     return pairs[::-1]
 
 
+def anomalies_of(job: Document | None) -> list[Document]:
+    """A job's anomalies without its own id as a subject, which truth and result number apart."""
+    if job is None:
+        return []
+    own = {"type": "job", "id": job["id"]}
+    return [
+        anomaly | {"subjects": [s | {"id": ""} if s == own else s for s in anomaly["subjects"]]}
+        for anomaly in job.get("anomalies") or ()
+    ]
+
+
 def pair_anomalies(
     true: Sequence[Document], said: Sequence[Document], slack_s: float
 ) -> list[tuple[int, int]]:

@@ -33,6 +33,7 @@ from bench.compare import (
 )
 from bench.pairing import (
     JobPair,
+    anomalies_of,
     first_subject,
     pair_anomalies,
     pair_boundaries,
@@ -455,8 +456,7 @@ def anomaly_overlaps(pairs: Sequence[JobPair], lone: Sequence[Document]) -> tupl
     """
     true_count = said_count = same_kind = same_subject = 0
     for pair in pairs:
-        true = pair.true.get("anomalies") or ()
-        said = (pair.said or {}).get("anomalies") or ()
+        true, said = anomalies_of(pair.true), anomalies_of(pair.said)
         matches = pair_anomalies(true, said, pair.true.get("period_s") or 0.0)
         true_count += len(true)
         said_count += len(said)

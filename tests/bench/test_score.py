@@ -288,6 +288,13 @@ class TestAnomalies:
         true = [anomaly("straggler", "a", 4, 5), anomaly("straggler", "b", 4, 5)]
         assert self.overlaps(true, true[::-1]) == (Overlap(2, 2, 2), Overlap(2, 2, 2))
 
+    def test_a_job_is_itself_whatever_its_id(self) -> None:
+        true = anomaly("restart", "", 1, 3, subjects=[{"type": "job", "id": "t"}])
+        said = anomaly("restart", "", 1, 3, subjects=[{"type": "job", "id": "r"}])
+        other = anomaly("restart", "", 1, 3, subjects=[{"type": "job", "id": "x"}])
+        assert self.overlaps([true], [said])[1] == Overlap(1, 1, 1)
+        assert self.overlaps([true], [other])[1] == Overlap(0, 1, 1)
+
     def test_findings_of_false_jobs_are_said(self) -> None:
         false = job("r", [ring("g", "xyz")], anomalies=[anomaly("hang", "x", 1, None)])
         s = score(document(job("t", [ring("g", "abc")])), document(false))
