@@ -24,6 +24,7 @@ from reconstruct.volumes import Volumes
 ALONE: Final = 0.85  # confidence that endpoints that all talk to each other are a job
 BY_HOSTS: Final = 0.8  # and where the same hosts and as many bytes are all that joins them
 TELLING: Final = 0.5  # of the bytes lie in shapes that nothing but a collective draws
+BESIDE: Final = 0.2  # where such shapes hold every endpoint, and only pairs carry the rest
 NEIGHBOURS: Final = "neighbour exchange"  # what else may draw a shape, where it is no collective
 FEWEST_MEMBERS: Final = 3  # of such a shape: two that send to each other may do anything
 
@@ -122,16 +123,21 @@ def _flows(progress: Progress, volumes: Volumes, window: Candidate) -> Flows:
 
 
 def _telling(flows: Flows, found: list[Found]) -> bool:
-    """Whether most bytes lie in shapes that a grid's neighbours, or two endpoints, do not draw."""
-    sure = [
-        f
-        for f in found
-        if len(f.shape.members) >= FEWEST_MEMBERS
-        and NEIGHBOURS not in (f.shape.ambiguous or "")
-        and f.role.algorithm not in ("chain", "unknown")
-    ]
+    """Whether enough bytes lie in shapes that no grid's neighbours, nor two endpoints, draw."""
+    sure = [f for f in found if _is_sure(f)]
+    members = {v for f in sure for v in f.shape.members}
+    pairs = all(_is_sure(f) or len(f.shape.members) == 2 for f in found)
+    enough = BESIDE if pairs and members >= set(flows.src.tolist()) else TELLING
     carried = sum(float(np.nansum(flows.bytes_per_turn[f.rows])) for f in sure)
-    return carried >= TELLING * float(np.nansum(flows.bytes_per_turn))
+    return carried >= enough * float(np.nansum(flows.bytes_per_turn))
+
+
+def _is_sure(found: Found) -> bool:
+    return (
+        len(found.shape.members) >= FEWEST_MEMBERS
+        and NEIGHBOURS not in (found.shape.ambiguous or "")
+        and found.role.algorithm not in ("chain", "unknown")
+    )
 
 
 def _together(untimed: Untimed, found: list[Found], samples: int, *, known: bool) -> Claim:
