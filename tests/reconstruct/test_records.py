@@ -68,9 +68,12 @@ def test_short_records_of_few_messages_hide_too() -> None:
 )
 def test_counts_that_the_exporter_multiplied(rate: int, unlike: int, known: bool) -> None:
     """By a rate that it does not tell: all counts are multiples of it."""
-    rows = [(A, B, 2000 * n, 2000 * n + 900, (7 + n % unlike) * rate) for n in range(60)]
-    told = roce([(*row, packets // rate) for *row, packets in rows], rate=rate)
-    silent = roce(rows, rate=0)
+    counts = [7 + n % unlike for n in range(60)]
+    told = roce([(A, B, 2000 * n, 2000 * n + 900, k) for n, k in enumerate(counts)], rate=rate)
+    silent = told.take(np.arange(60))
+    silent.packets[:] *= np.uint64(rate)
+    silent.bytes[:] *= np.uint64(rate)
+    silent.sampling_rate.fill(0)
     one, other = (join([binned(records, 0, 200_000)]) for records in (told, silent))
     assert window_volumes(one).bytes.tolist() == pytest.approx(window_volumes(other).bytes.tolist())
     assert np.array_equal(one.bins.samples, other.bins.samples) is known
