@@ -151,9 +151,7 @@ def finish(numbering: Numbering, end_ns: int) -> tuple[Numbering, Iteration | No
     return replace(numbering, iterations=(*numbering.iterations, cut_off)[-KEPT:]), cut_off
 
 
-def phase_shift(
-    numbering: Numbering, ends_ns: NDArray[np.int64], period_s: float
-) -> float | None:
+def phase_shift(numbering: Numbering, ends_ns: NDArray[np.int64], period_s: float) -> float | None:
     """How much later in the turn these ends lie than those that have been numbered, ns.
 
     With more samples, another pause of the turn may come to look like its end; iterations that
