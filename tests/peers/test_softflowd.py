@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from collector.ipfix import IpfixIngest
 from collector.packets import Faults
 from collector.records import RecordBatch, RecordTime
+from collector.store import read
+from tests.api.serving import Served, serving
 from tests.collector.ipfix.arrivals import Arrival, batch_of
 from tests.peers.metered import FLOWS, capture, expect_all
-from tests.peers.programs import PATIENCE_S, installed, running
+from tests.peers.programs import PATIENCE_S, installed, running, until
 
 
 @pytest.mark.parametrize("version", [5, 9, 10])
@@ -42,3 +46,26 @@ def test_records_are_what_the_capture_holds(version: int, tmp_path: Path) -> Non
     assert set(rows.time_basis.tolist()) == {RecordTime.UPTIME}
     (exporter,) = ingest.exporters()
     assert (exporter.lost, exporter.restarts) == (0, 0)
+
+
+def test_a_service_stores_what_it_tells_and_shows_it(tmp_path: Path) -> None:
+    installed("softflowd")
+    start_ns = (int(time.time()) - 100) * 1_000_000_000
+    capture(tmp_path / "packets.pcap", start_ns)
+    store = tmp_path / "store"
+    with serving(store) as served:
+        to = f"[::1]:{served.port}"
+        command = ["softflowd", "-d", "-r", str(tmp_path / "packets.pcap"), "-n", to, "-v", "10"]
+        with running([*command, "-c", "none"], tmp_path / "softflowd.log"):
+            until(lambda: bool(told(served)), "no exporter of records")
+        (exporter,) = told(served)
+        assert served.end(signal.SIGTERM) == 0
+    assert (exporter["agent"], exporter["protocol"], exporter["state"]) == ("::1", "ipfix", "ok")
+    assert (exporter["flow_records"], exporter["sampling_rates"]) == (FLOWS, [1])
+    expect_all(read(store).records, start_ns, rate=1)
+
+
+def told(served: Served) -> list[dict[str, Any]]:
+    """Exporters of which the service has all records, as the page shows them."""
+    exporters = served.ask("/exporters")["exporters"]
+    return [each for each in exporters if each["flow_records"] == FLOWS]
