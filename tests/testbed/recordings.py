@@ -42,6 +42,8 @@ def by_records(
     scores = score(truth, result)
     judged = {"algorithm": scores.algorithms, "stages": scores.chains}
     left = [one for one in found if one.what not in (*STEPS, *judged, "groups", "edge bytes")]
+    told = result["telemetry"]["flow_records"]
+    left.append(Finding("records", f"{told} told", told > 0))
     if truth["jobs"]:
         left.append(_groups(truth, result))
     left += [_open(what, verdicts) for what, verdicts in judged.items() if verdicts]

@@ -26,6 +26,7 @@ def true() -> Document:
 def said() -> Document:
     """All that records of the true job can show."""
     result = copy.deepcopy(true())
+    result["telemetry"] = {"flow_records": 900}
     (job,) = result["jobs"]
     job |= {"period_s": None, "iterations": [], "evidence": {"period": {"basis": REASON}}}
     job |= {"confidence": 0.8, "parallelism": dict.fromkeys(job["parallelism"])}
@@ -75,11 +76,17 @@ def test_what_records_hide_may_be_unknown_where_that_is_said() -> None:
 )
 def test_what_is_said_has_to_be_right(what: str, path: tuple[Any, ...], value: Any) -> None:
     result = said()
-    place_of = result["jobs"][0]
+    place_of: Any = result["jobs"][0]
     for step in path[:-1]:
         place_of = place_of[step]
     place_of[path[-1]] = value
     assert not judged(result)[what].right
+
+
+def test_no_records_are_no_proof() -> None:
+    result = said()
+    result["telemetry"]["flow_records"] = 0
+    assert not judged(result)["records"].right
 
 
 def test_sampled_bytes_are_held_to_chance() -> None:
