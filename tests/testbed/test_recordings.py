@@ -23,9 +23,9 @@ def true() -> Document:
     return truth.window(START_NS, START_NS + 9 * S, [job])
 
 
-def said() -> Document:
+def said() -> dict[str, Any]:
     """All that records of the true job can show."""
-    result = copy.deepcopy(true())
+    result: dict[str, Any] = copy.deepcopy(dict(true()))
     result["telemetry"] = {"flow_records": 900}
     (job,) = result["jobs"]
     job |= {"period_s": None, "iterations": [], "evidence": {"period": {"basis": REASON}}}
@@ -71,16 +71,22 @@ def test_what_records_hide_may_be_unknown_where_that_is_said() -> None:
         ("period", ("period_s",), 2.0),
         ("edge bytes", ("edges", 0, "wire_bytes"), 1030),
         ("edge bytes", ("edges",), []),
-        ("claims", ("parallelism",), {"dp": 8, "confidence": 0.95}),
+        ("claims", ("parallelism",), {"dp": 8, "cp": 1, "confidence": 0.95}),
     ],
 )
 def test_what_is_said_has_to_be_right(what: str, path: tuple[Any, ...], value: Any) -> None:
     result = said()
-    place_of: Any = result["jobs"][0]
+    place_of = result["jobs"][0]
     for step in path[:-1]:
         place_of = place_of[step]
     place_of[path[-1]] = value
     assert not judged(result)[what].right
+
+
+def test_what_the_truth_leaves_open_is_not_false() -> None:
+    result = said()
+    result["jobs"][0]["parallelism"] = {"cp": 1, "dp": 4, "confidence": 0.95}
+    assert judged(result)["claims"].right
 
 
 def test_no_records_are_no_proof() -> None:
