@@ -67,5 +67,5 @@ def test_a_service_stores_what_it_tells_and_shows_it(tmp_path: Path) -> None:
 
 def told(served: Served) -> list[dict[str, Any]]:
     """Exporters of which the service has all records, as the page shows them."""
-    exporters = served.ask("/exporters")["exporters"]
+    exporters = served.ask("/exporters")["service"]["exporters"]
     return [each for each in exporters if each["flow_records"] == FLOWS]
