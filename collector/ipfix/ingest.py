@@ -70,6 +70,7 @@ class IpfixIngest:
         self._streams = KeyTable(MOST_STREAMS)
         self._exporters = KeyTable(MOST_EXPORTERS)
         self._owner = np.zeros(MOST_STREAMS, np.int64)  # by stream: its exporter
+        self._session = np.zeros(MOST_STREAMS, np.int64)  # and its session
         self._tally = Tally(MOST_EXPORTERS)
         self._uptimes = Uptimes()
         self._numbering = Numbering()
@@ -209,6 +210,7 @@ class IpfixIngest:
         stream[rows[kept]] = of_stream[kept]
         exporter[rows[kept]] = owner[kept]
         self._owner[of_stream[kept]] = owner[kept]
+        self._session[of_stream[kept]] = session[kept]
         self._numbering.grow(len(self._streams))
         self._uptimes.grow(len(self._streams))
         self._tally.heard(owner[kept], batch.arrival_ns[rows[kept]])
@@ -289,7 +291,9 @@ class IpfixIngest:
         units[messages.version == NETFLOW_9] = 1
         # A message of IPFIX that is damaged may have held more.
         units[(messages.status != Status.FINE) & (messages.version == IPFIX)] = -1
-        self._numbering.follow(stream, messages.sequence, units)
+        whole = (messages.version == IPFIX) & (messages.domain == 0)
+        session = self._session[stream]
+        self._numbering.follow(stream, session, whole, messages.sequence, units)
         good &= records > 0
         rows, of = data[good], message[good]
         fitting = Work(
