@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from reconstruct.bins import ProgressBins
 
+EXACT_NS: Final = 2_000_000  # a stamp of a clock that was put right is known as well as that
 PROMPT_NS: Final = 50_000_000  # a sample whose time is less certain than this blurs every edge
 ENOUGH_PROMPT: Final = 0.3  # of the samples in good time: the others are left out
 
@@ -23,8 +24,8 @@ def timed(
 ) -> tuple[NDArray[np.intp], NDArray[np.int64], int]:
     """Rows whose time is of use for a rhythm, their times, and how well these are known.
 
-    Rows in good time where there are enough of them; else all, each at the middle of what its
-    time may be.
+    Rows whose time is known to `EXACT_NS` where there are enough of them, else those in good time;
+    else all, each at the middle of what its time may be.
 
     Returns
     -------
@@ -33,10 +34,13 @@ def timed(
     known_ns : int
         Half of the rows' times are known better than this.
     """
-    good = rows[bins.slack_ns[rows] <= PROMPT_NS]
-    if len(good) >= ENOUGH_PROMPT * len(rows):
-        return good, bins.last_ns[good], 0
     slack = bins.slack_ns[rows]
+    # What is known well first: of flow records only the short ones would be in good time, so that
+    # turns seemed to differ by how long their records happened to be.
+    for within_ns in (EXACT_NS, PROMPT_NS):
+        good = rows[slack <= within_ns]
+        if len(good) >= ENOUGH_PROMPT * len(rows):
+            return good, bins.last_ns[good], 0
     return rows, bins.last_ns[rows] - slack // 2, int(np.median(slack))
 
 

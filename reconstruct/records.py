@@ -39,6 +39,8 @@ MOST_ROWS: Final = 1000  # of a record, however long
 QUICK_SHARE: Final = 0.05  # of an exporter's bytes: flows that share their ports seem quick too
 ADJACENT_NS: Final = 1_000_000  # records this near are one, cut by the exporter
 EDGE_ROWS: Final = 4  # of an end of a record whose packets were all seen: it is no chance sample
+UNLIKE_COUNTS: Final = 20  # different ones that a number has to divide to be taken for a rate
+FEW_COUNTS: Final = 3  # and if it leaves no more packets than there would be messages
 ADJACENT_GAPS: Final = 4.0  # or as near as a few of the gaps between their own packets
 
 
@@ -62,6 +64,8 @@ class _Parts:
         How long a pause may hide inside it.
     edge_rows : int64[n]
         By how many rows each of its ends is told.
+    between : bool[n]
+        Whether packets were seen between its first and its last.
     """
 
     stream: I32
@@ -75,6 +79,7 @@ class _Parts:
     frame_bytes: NDArray[np.float64]
     hidden_ns: I64
     edge_rows: I64
+    between: NDArray[np.bool_]
 
 
 def bins_of_records(
@@ -111,7 +116,7 @@ def bins_of_records(
     sooner after this one's beginning than the shorter of the two, so the shortest such distance
     says how long a pause may hide. Records of one transfer each follow one another at once.
     """
-    records = _usable(records, start_ns, end_ns)
+    records = _usable(_divided(records), start_ns, end_ns)
     endpoints, src, dst = endpoints_of(records)
     ports = records.src_port.astype(np.uint64) << np.uint64(16) | records.dst_port
     kind = np.where(records.protocol == TCP, StreamKind.TCP, StreamKind.REQUEST).astype(np.uint8)
@@ -170,14 +175,15 @@ def hidden_ns(bins: ProgressBins, connections: I32) -> int:
     Returns
     -------
     int
-        Three quarters of their samples are in records no longer than this; 0 without records
-        inside which anything hides.
+        Three quarters of their bytes are in records no longer than this; 0 without records inside
+        which anything hides.
     """
     rows = np.flatnonzero(np.isin(bins.connection, connections))
     if not len(rows):
         return 0
     order = np.argsort(bins.slack_ns[rows], kind="stable")
-    slack, gone = bins.slack_ns[rows][order], np.cumsum(bins.samples[rows][order])
+    # Rows of a record's ends are sharp, and carry no bytes where anything lies between them.
+    slack, gone = bins.slack_ns[rows][order], np.cumsum(bins.scaled_bytes[rows][order])
     return int(slack[np.searchsorted(gone, 0.75 * gone[-1])])
 
 
@@ -191,6 +197,23 @@ class _Counts:
 
     def take(self, rows: NDArray[np.intp]) -> _Counts:
         return _Counts(self.packets[rows], self.payload[rows], self.frames[rows])
+
+
+def _divided(records: RecordBatch) -> RecordBatch:
+    """Records with the packets that were seen where the exporter multiplied them by its rate."""
+    counts = np.stack([records.packets, records.bytes])
+    silent = (records.sampling_rate == 0) & np.all((counts > 0) & (counts < ABSENT_U64), axis=0)
+    divided = records.take(np.arange(len(records)))
+    for exporter in np.unique(records.exporter[silent]):
+        rows = np.flatnonzero(silent & (records.exporter == exporter))
+        rate = np.gcd.reduce(counts[:, rows], axis=None)
+        # Messages of few sizes may have a divisor, too. What takes evidence away needs less proof.
+        enough = FEW_COUNTS if rate >= MESSAGE_PKTS else UNLIKE_COUNTS
+        if rate > 1 and len(np.unique(records.packets[rows])) >= enough:
+            divided.packets[rows] //= rate
+            divided.bytes[rows] //= rate
+            divided.sampling_rate[rows] = rate
+    return divided
 
 
 def _usable(records: RecordBatch, start_ns: int, end_ns: int) -> RecordBatch:
@@ -234,11 +257,8 @@ def _cut(records: RecordBatch, stream: I32, counts: _Counts, start_ns: int, end_
     behind = np.concatenate([[0.0], after])[:-1]
     before, after = behind - behind[head], after - behind[head]
     # What its sampler left of a record; where every packet was seen, its messages.
-    seen = np.where(
-        records.sampling_rate > 1,
-        counts.packets / np.maximum(records.sampling_rate, 1),
-        counts.packets / MESSAGE_PKTS,
-    )
+    packets = counts.packets / np.maximum(records.sampling_rate, 1)
+    seen = np.where(records.sampling_rate > 1, packets, packets / MESSAGE_PKTS)
     follows = np.zeros(len(stream), np.bool_)
     if len(stream):
         spacing = np.where(records.sampling_rate > 1, length / np.maximum(seen - 1, 1), 0)
@@ -259,6 +279,7 @@ def _cut(records: RecordBatch, stream: I32, counts: _Counts, start_ns: int, end_
         frame_bytes=counts.frames * share,
         hidden_ns=np.where(hides, length, 0),
         edge_rows=np.where(records.sampling_rate > 1, 1, EDGE_ROWS),
+        between=(packets > 2) & (length > 0),
     )
 
 
@@ -288,7 +309,7 @@ def _bins(parts: _Parts, unit: I64) -> ProgressBins:
     # First and last packet stand in rows of their own where traffic began and paused with them.
     first = np.where(~spread & parts.begins & (length > 0), parts.edge_rows, 0)
     last = np.where(~spread & parts.ends, parts.edge_rows, 0)
-    middle = np.where(spread, several, (parts.samples > first + last) | (last == 0))
+    middle = np.where(spread, several, parts.between | (last == 0))
     rows = first + middle + last
     part = np.repeat(np.arange(len(rows)), rows)
     nth = np.arange(len(part)) - np.repeat(np.cumsum(rows) - rows, rows)

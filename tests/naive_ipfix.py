@@ -34,6 +34,7 @@ class Decoder:
         self.sections: list[tuple[int, bytes]] = []  # element, bytes
         self.records = 0
         self.uptimes: dict[tuple[Any, ...], int] = {}
+        self.boots: dict[tuple[Any, ...], tuple[int, int]] = {}  # ns, and the last uptime
 
     def add(self, arrival: Arrival) -> None:
         data = arrival.payload
@@ -63,6 +64,8 @@ class Decoder:
                 self._record(fields, body, at, around)
             return
         session = (arrival.sender, arrival.port, arrival.to_port, domain, version)
+        if version == 9:
+            around["export_ns"] = self._sharpened(session, around)
         self._restart(session, around["uptime"])
         sets = []
         at = header
@@ -80,6 +83,17 @@ class Decoder:
                 self._data((*session, number), content, around)
             elif number in ((0, 1) if version == 9 else (2, 3)):
                 self._announce(session, version, number in (1, 3), number, content)
+
+    def _sharpened(self, session: tuple[Any, ...], around: dict[str, int]) -> int:
+        """When a message of whole seconds was sent, by the latest start that any of them says."""
+        uptime = around["uptime"]
+        said = around["export_ns"] - uptime * 10**6
+        boot, last = self.boots.get(session, (said, uptime))
+        boot -= max(uptime - last, 0) * 100
+        if not boot - 1002 * 10**6 <= said <= boot:
+            boot = said
+        self.boots[session] = boot, uptime
+        return boot + uptime * 10**6
 
     def _restart(self, session: tuple[Any, ...], uptime: int) -> None:
         """An uptime that falls, and did not wrap after 2**32 ms, voids the session's templates."""

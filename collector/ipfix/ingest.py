@@ -33,6 +33,7 @@ from collector.ipfix.tally import RecordExporter, Tally
 from collector.ipfix.templates import Templates
 from collector.ipfix.times import Times
 from collector.ipfix.totals import Totals
+from collector.ipfix.uptimes import Uptimes
 from collector.ipfix.waiting import Held, Waiting
 from collector.ipfix.work import Work, by_plan, parts, read, replayed
 from collector.keys import KeyTable
@@ -69,8 +70,9 @@ class IpfixIngest:
         self._streams = KeyTable(MOST_STREAMS)
         self._exporters = KeyTable(MOST_EXPORTERS)
         self._owner = np.zeros(MOST_STREAMS, np.int64)  # by stream: its exporter
+        self._session = np.zeros(MOST_STREAMS, np.int64)  # and its session
         self._tally = Tally(MOST_EXPORTERS)
-        self._boot_ms = np.full(MOST_EXPORTERS, -1, np.int64)
+        self._uptimes = Uptimes()
         self._numbering = Numbering()
         self._templates = Templates()
         self._waiting = Waiting()
@@ -117,6 +119,7 @@ class IpfixIngest:
         """
         messages, sets = walk(batch)
         stream, exporter = self._who(batch, messages)
+        self._uptimes.sharpen(stream, messages)
         self._note(batch, messages, stream, exporter, faults)
         copies = self._copies.find(batch, stream, len(self._streams))
         self._tally.add("copies", exporter[copies])
@@ -207,7 +210,9 @@ class IpfixIngest:
         stream[rows[kept]] = of_stream[kept]
         exporter[rows[kept]] = owner[kept]
         self._owner[of_stream[kept]] = owner[kept]
+        self._session[of_stream[kept]] = session[kept]
         self._numbering.grow(len(self._streams))
+        self._uptimes.grow(len(self._streams))
         self._tally.heard(owner[kept], batch.arrival_ns[rows[kept]])
         return stream, exporter
 
@@ -286,7 +291,9 @@ class IpfixIngest:
         units[messages.version == NETFLOW_9] = 1
         # A message of IPFIX that is damaged may have held more.
         units[(messages.status != Status.FINE) & (messages.version == IPFIX)] = -1
-        self._numbering.follow(stream, messages.sequence, units)
+        whole = (messages.version == IPFIX) & (messages.domain == 0)
+        session = self._session[stream]
+        self._numbering.follow(stream, session, whole, messages.sequence, units)
         good &= records > 0
         rows, of = data[good], message[good]
         fitting = Work(
@@ -300,6 +307,7 @@ class IpfixIngest:
             messages.time_ns[of],
             messages.uptime_ms[of],
             exporter[of],
+            stream[of],
             messages.sampling[of],
         )
         return fitting, late
@@ -333,7 +341,7 @@ class IpfixIngest:
         for row, owner, number, start, end, *around in zip(
             *(column.tolist() for column in columns), strict=True
         ):
-            held = Held._make((*around, batch.buffer[start:end].tobytes()))
+            held = Held._make((*around, owner, batch.buffer[start:end].tobytes()))
             plan = layouts.later(row)
             if plan == NO_PLAN:
                 gone += self._waiting.add(owner, number, held)
@@ -370,7 +378,7 @@ class IpfixIngest:
             exporter = part.exporter[rows.sets]
             boot = rows.of(Field.BOOT_MS)
             said = (boot > 0) & (boot < np.uint64(1 << 42))
-            self._boot_ms[exporter[said]] = boot[said].astype(np.int64)
+            self._uptimes.learn(part.stream[rows.sets[said]], boot[said].astype(np.int64))
             rate = rate_of(rows)
             said = rate > 0
             if said.any():
@@ -430,7 +438,8 @@ class IpfixIngest:
         """Times and rates of records, and where they come from."""
         exporter = work.exporter[rows.sets]
         export_ns = work.export_ns[rows.sets]
-        when = times.place(rows, export_ns, work.uptime_ms[rows.sets], self._boot_ms[exporter])
+        boot_ms = self._uptimes.boot_ms(work.stream[rows.sets])
+        when = times.place(rows, export_ns, work.uptime_ms[rows.sets], boot_ms)
         selector = rows.of(Field.SELECTOR)
         # Version 5 has two bits of mode and 14 of interval in its header.
         own = rate_of(rows)

@@ -17,6 +17,7 @@ class Held(NamedTuple):
     export_ns: int
     uptime_ms: int
     exporter: int
+    stream: int
     content: bytes
 
 

@@ -30,6 +30,7 @@ class Work(NamedTuple):
     export_ns: I64
     uptime_ms: I64
     exporter: I64
+    stream: I64
     sampling: I64
 
     def take(self, index: I64) -> Work:
@@ -47,8 +48,8 @@ def replayed(replays: Sequence[Replay], plans: Sequence[Plan]) -> Work:
     end = np.cumsum(np.array([len(each.content) for each in held], np.int64))
     start = np.concatenate((np.zeros(1, np.int64), end[:-1]))
     records, _ = reading.count(buffer, start, end, plan, plans)
-    arrival_ns, export_ns, uptime_ms, exporter = (
-        np.array([each[column] for each in held], np.int64) for column in range(4)
+    arrival_ns, export_ns, uptime_ms, exporter, stream = (
+        np.array([each[column] for each in held], np.int64) for column in range(5)
     )
     zero = np.zeros(len(held), np.int64)
     whole = Work(
@@ -62,6 +63,7 @@ def replayed(replays: Sequence[Replay], plans: Sequence[Plan]) -> Work:
         export_ns,
         uptime_ms,
         exporter,
+        stream,
         zero,
     )
     return whole.take(np.flatnonzero(records > 0))

@@ -12,6 +12,7 @@ from tests.collector.encode import ethernet, ipv4
 FLOWS = 4
 PACKETS = 50
 STEP_NS = 10_000_000
+NEAR_NS = 2_000_000
 
 
 def capture(path: Path, start_ns: int) -> None:
@@ -28,8 +29,11 @@ def capture(path: Path, start_ns: int) -> None:
     path.write_bytes(out)
 
 
-def expect_all(rows: RecordBatch, start_ns: int) -> None:
-    """One record of each flow of `capture`; records are told in milliseconds."""
+def expect_all(rows: RecordBatch, start_ns: int, *, early_ns: int = 0, rate: int = 0) -> None:
+    """One record of each flow of `capture`; records are told in milliseconds.
+
+    Their times may be too early, by as much as said; `rate` is what the exporter says of its own.
+    """
     rows = rows.take(rows.src_port.argsort())
     flows = range(FLOWS)
     assert rows.src_port.tolist() == [1000 + flow for flow in flows]
@@ -38,9 +42,10 @@ def expect_all(rows: RecordBatch, start_ns: int) -> None:
     assert set(rows.protocol.tolist()) == {17}
     assert rows.packets.tolist() == [PACKETS] * FLOWS
     assert rows.bytes.tolist() == [PACKETS * (28 + 100 * (flow + 1)) for flow in flows]
-    assert rows.doubts.tolist() == rows.sampling_rate.tolist() == [0] * FLOWS
+    assert rows.doubts.tolist() == [0] * FLOWS
+    assert rows.sampling_rate.tolist() == [rate] * FLOWS
     for flow in flows:
         first_ns = start_ns + flow * STEP_NS
-        assert abs(int(rows.start_ns[flow]) - first_ns) <= 2_000_000
+        assert -early_ns <= int(rows.start_ns[flow]) - first_ns + NEAR_NS <= 2 * NEAR_NS
         last_ns = first_ns + (PACKETS - 1) * FLOWS * STEP_NS
-        assert abs(int(rows.end_ns[flow]) - last_ns) <= 2_000_000
+        assert -early_ns <= int(rows.end_ns[flow]) - last_ns + NEAR_NS <= 2 * NEAR_NS

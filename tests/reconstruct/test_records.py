@@ -55,6 +55,30 @@ def test_a_long_record_tells_its_ends_and_what_lies_between_loosely() -> None:
     assert hidden_ns(bins, np.array([0], np.int32)) == 900 * MS
 
 
+def test_short_records_of_few_messages_hide_too() -> None:
+    """Open vSwitch, nfprobe: a burst a second, all of it in as many rows as its ends have."""
+    rows = [(A, B, s, s + 900, 500) for s in range(0, 20_000, 1600)]
+    bins = binned(roce(rows)).bins
+    assert hidden_ns(bins, np.array([0], np.int32)) == 900 * MS
+    assert sharp(bins) == sorted({t for s in range(0, 20_000, 1600) for t in (s, s + 900)})
+
+
+@pytest.mark.parametrize(
+    ("rate", "unlike", "known"), [(10, 40, True), (10, 5, False), (512, 5, True)]
+)
+def test_counts_that_the_exporter_multiplied(rate: int, unlike: int, known: bool) -> None:
+    """By a rate that it does not tell: all counts are multiples of it."""
+    counts = [7 + n % unlike for n in range(60)]
+    told = roce([(A, B, 2000 * n, 2000 * n + 900, k) for n, k in enumerate(counts)], rate=rate)
+    silent = told.take(np.arange(60))
+    silent.packets[:] *= np.uint64(rate)
+    silent.bytes[:] *= np.uint64(rate)
+    silent.sampling_rate.fill(0)
+    one, other = (join([binned(records, 0, 200_000)]) for records in (told, silent))
+    assert window_volumes(one).bytes.tolist() == pytest.approx(window_volumes(other).bytes.tolist())
+    assert np.array_equal(one.bins.samples, other.bins.samples) is known
+
+
 def test_records_that_follow_at_once_hide_nothing() -> None:
     rows = [(A, B, start, start + 25, 2560) for start in range(0, 900, 30)]
     bins = binned(roce(rows)).bins

@@ -8,6 +8,7 @@ from typing import Literal
 
 from tests.testbed import disturbances, shapes
 from tests.testbed.disturbances import Play
+from tests.testbed.recorders import RECORDERS, Recorder
 from tests.testbed.shapes import Drawn
 
 
@@ -55,6 +56,7 @@ class Case:
     live : whether a service listens, too.
     watched : whether frames are captured at the switch's ports, too.
     probed : whether pmacctd's sfprobe samples every port, too.
+    recorder : what tells of flows, in place of the switch's samples.
     disturb : what goes wrong; for a case of one program over OpenMPI.
     mtu : of every link.
     hosts : on the switch.
@@ -67,6 +69,7 @@ class Case:
     live: bool = False
     probed: bool = False
     watched: bool = False
+    recorder: Recorder | None = None
     disturb: Callable[[Play], None] | None = None
     mtu: int = 9000
     hosts: int = 8
@@ -82,6 +85,20 @@ def _mpi(words: str, *drawn: Drawn, ends: bool = True, **forced: int) -> Program
 
 
 RING = _mpi("allreduce", shapes.ring(ALL), allreduce_algorithm=4)
+
+DP_PP = Program(
+    (
+        shapes.ring((3, 2, 1, 0)),
+        shapes.ring((7, 6, 5, 4)),
+        *(shapes.chain((rank, rank + 4)) for rank in range(4)),
+    ),
+    "gloo",
+    "dp_pp",
+    turn_ms=250,
+    sizes={"dp": 4, "pp": 2},
+)
+
+SERVER = _mpi("server")
 
 ROCE = Program((shapes.ring(ALL),), "roce", "")
 
@@ -199,22 +216,7 @@ CASES = (
         "gloo-pp",
         (Program((shapes.chain(ALL),), "gloo", "pp", sizes={"dp": 1, "pp": 8}, ends=False),),
     ),
-    Case(
-        "gloo-dp-pp",
-        (
-            Program(
-                (
-                    shapes.ring((3, 2, 1, 0)),
-                    shapes.ring((7, 6, 5, 4)),
-                    *(shapes.chain((rank, rank + 4)) for rank in range(4)),
-                ),
-                "gloo",
-                "dp_pp",
-                turn_ms=250,
-                sizes={"dp": 4, "pp": 2},
-            ),
-        ),
-    ),
+    Case("gloo-dp-pp", (DP_PP,)),
     Case(
         "gloo-tp-dp",
         (
@@ -267,7 +269,14 @@ CASES = (
     Case("two-agents", (RING,), probed=True),
     Case("iperf", (), bulk=True, sampling=200),
     Case("halo", (_mpi("halo"),)),
-    Case("parameter-server", (_mpi("server"),)),
+    Case("parameter-server", (SERVER,)),
+    *(
+        Case(f"records-{recorder}-{name}", (program,), recorder=recorder)
+        for recorder in RECORDERS
+        for name, program in (("ring", RING), ("dp-pp", DP_PP), ("server", SERVER))
+    ),
+    # Its pauses are longer than the switch's records.
+    Case("records-switch-slow", (replace(RING, turns=20, turn_ms=3000),), recorder="switch"),
     *(
         Case(
             name,

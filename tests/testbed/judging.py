@@ -15,6 +15,8 @@ from bench.real import Finding, findings
 from bench.score import score
 from tests.testbed.clocks import nanoseconds
 from tests.testbed.flushing import FRAMES_PCAP, delays
+from tests.testbed.recorders import SAMPLERS
+from tests.testbed.recordings import by_records, recorder
 
 ENOUGH_SAMPLES: Final = 50  # of an edge, from which on everything has to be right
 STEPS: Final = ("period", "boundaries", "live numbers")  # what rests on the length of steps
@@ -39,6 +41,8 @@ def judge(folder: Path) -> list[Finding]:
     matrix = json.loads((folder / "matrix.json").read_text())
     found = [*_truth(truth, matrix), *findings(truth, result, matrix)]
     found += _boundaries(truth, result)
+    if (teller := recorder(folder)) is not None:
+        return by_records(teller, truth, result, matrix, found)
     if any(folder.glob(FRAMES_PCAP.format("*"))):
         found.append(_times(folder))
     live = folder / "live.json"
@@ -148,8 +152,10 @@ def steady(truth: Document) -> bool:
     return bool(np.quantile(spans, 0.95) <= UNEVEN * np.median(spans)) if spans else True
 
 
-def weakest_edge(folder: Path) -> int:
-    """Samples of the edge of the truth that has fewest."""
+def weakest_edge(folder: Path) -> int | None:
+    """Samples of the edge of the truth that has fewest; None where every packet was counted."""
+    if (teller := recorder(folder)) is not None and teller not in SAMPLERS:
+        return None
     truth = json.loads((folder / "truth.json").read_text())
     result = json.loads((folder / "result.json").read_text())
     samples = {

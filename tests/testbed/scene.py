@@ -3,7 +3,8 @@
 The folder has the form of any labelled capture: `capture.pcap` with the switch's datagrams,
 `inventory.toml`, `truth.json`, and `matrix.json` with the switch's own count of frame bytes by
 "source>destination". `events.json` says what was done to the program meanwhile, and `live.json` all
-that a service concluded which listened to the same switch.
+that a service concluded which listened to the same switch. Where flow records were told in place of
+samples, `recorder.json` says by what.
 """
 
 from __future__ import annotations
@@ -24,12 +25,14 @@ from tests.testbed.disturbances import Play
 from tests.testbed.flushing import FRAMES_PCAP, watched
 from tests.testbed.hosts import Host
 from tests.testbed.probes import probes
+from tests.testbed.recorders import RECORDER, recorded
 from tests.testbed.shell import CommandFailed, running
 from tests.testbed.switch import Switch, await_file, switch
 
 COLLECTOR = "127.0.0.1:6343"
 MEETING_PORT = 29500
 LAST_FLUSH_S = 1.5  # the switch holds samples for up to a second
+LAST_RECORDS_S = 6.0  # meters look for flows that are over every few seconds
 SETTLE_S = 0.5
 CONCLUDING_S = 6.0  # the service waits for late samples, then looks twice a second
 PROGRAM_S = 240.0
@@ -49,7 +52,12 @@ def play(case: Case, seed: int, folder: Path) -> None:
         if case.live:
             stack.enter_context(live.served(folder, inventory))
         stack.enter_context(captured(folder))
-        switch.sample(case.sampling, targets)
+        if case.recorder is None:
+            switch.sample(case.sampling, targets)
+        else:
+            _keep(folder / RECORDER, {"recorder": case.recorder})
+            told = (case.recorder, switch, case.sampling, COLLECTOR, folder / "meters")
+            stack.enter_context(recorded(*told))
         if case.watched:
             stack.enter_context(watched(all_hosts, folder))
         if case.probed:
@@ -58,7 +66,7 @@ def play(case: Case, seed: int, folder: Path) -> None:
             stack.enter_context(probes(all_hosts, case.sampling, COLLECTOR, where))
         began = time.time_ns()
         events = perform(case, jobs, switch, targets)
-        time.sleep(LAST_FLUSH_S)
+        time.sleep(LAST_FLUSH_S if case.recorder is None else LAST_RECORDS_S)
         ended = time.time_ns()
         _keep(folder / "matrix.json", switch.matrix())
         if case.live:

@@ -25,6 +25,7 @@ COUNTERS_LAG_S = 1.2  # a datapath flow's counters reach the OpenFlow ones about
 PATIENCE_S = 20.0
 HEADER_BYTES = 128
 POLLING_S = 1
+CACHED_FLOWS = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,17 @@ class Switch:
     def silence(self) -> None:
         """Stop the sFlow agent."""
         self.vsctl("clear", "bridge", BRIDGE, "sflow")
+
+    def record(self, rate: int, active_s: int, target: str) -> None:
+        """Start exporting flow records: one packet in `rate`, as it enters and as it leaves."""
+        create = ["--id=@i", "create", "IPFIX", f'targets="{target}"', "obs_domain_id=1"]
+        values = ["obs_point_id=1", f"sampling={rate}", f"cache_active_timeout={active_s}"]
+        values += [f"cache_max_flows={CACHED_FLOWS}"]
+        self.vsctl("--", *create, *values, "--", "set", "bridge", BRIDGE, "ipfix=@i")
+
+    def forget_records(self) -> None:
+        """Stop exporting flow records, with all that the cache still holds told."""
+        self.vsctl("clear", "bridge", BRIDGE, "ipfix")
 
     def count(self) -> None:
         """Count frames and bytes by source and destination address from now on."""

@@ -26,8 +26,16 @@ PROGRAMS = (
     "tcpreplay",
     "setpriv",
     "unshare",
+    "softflowd",
 )
-SHORT = ("mpi-ring", "gloo-dp-pp", "parameter-server", "roce-ring", "restarted-exporter")
+SHORT = (
+    "mpi-ring",
+    "gloo-dp-pp",
+    "parameter-server",
+    "roce-ring",
+    "restarted-exporter",
+    "records-softflowd-ring",
+)
 CASE_S = 300.0  # a case that hangs is ended; they take up to a minute
 
 
@@ -53,6 +61,8 @@ def test_case(case: str, tmp_path: Path) -> None:
             missed.pop(what, None)
     assert missed == {}
     for true, said in zip(truth["jobs"], result["jobs"], strict=True):
-        assert weakest_edge(tmp_path) >= ENOUGH_SAMPLES
-        low, high = said["period_ci_s"]
-        assert low <= true["period_s"] <= high or not steady(truth)
+        weakest = weakest_edge(tmp_path)
+        assert weakest is None or weakest >= ENOUGH_SAMPLES
+        if said["period_s"] is not None:  # else its reason was judged
+            low, high = said["period_ci_s"]
+            assert low <= true["period_s"] <= high or not steady(truth)

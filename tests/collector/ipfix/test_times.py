@@ -9,6 +9,7 @@ import pytest
 from collector.ipfix import IpfixIngest
 from collector.records import Doubt, RecordTime
 from tests.collector.ipfix import encode
+from tests.collector.ipfix.arrivals import Arrival
 from tests.collector.ipfix.encode import message, message_9, number, set_of
 from tests.collector.ipfix.records import ENDS, EXPORT_NS, PAIR, SECOND, add, one, read
 
@@ -105,3 +106,40 @@ class TestTimes:
         rows = one([(150, 4), (151, 4)], number(1_300_000_000, 4) * 2)
         assert rows.end_ns.tolist() == [1_300_000_000 * SECOND]
         assert rows.doubts[0] & Doubt.FAR_TIME
+
+
+class TestWhenExportersStarted:
+    def ends_off_ms(self, phases_ms: Sequence[int], back_s: int = 0) -> list[int]:
+        """By how much ends are off, of messages so late in their seconds (version 9)."""
+        announced = set_of(0, encode.template(256, [*ENDS, (22, 4), (21, 4)]))
+        out = []
+        ingest = IpfixIngest()
+        for n, phase_ms in enumerate(phases_ms):
+            uptime_ms = 60_000 + 3000 * n + phase_ms
+            export_s = encode.EXPORT_S + 3 * n - (back_s if n == len(phases_ms) - 1 else 0)
+            data = set_of(256, PAIR + number(uptime_ms - 700, 4) + number(uptime_ms - 5, 4))
+            sent = message_9(announced, data, export_s=export_s, uptime_ms=uptime_ms)
+            (end_ns,) = add(ingest, sent).end_ns.tolist()
+            out.append(round(end_ns / 1e6 - (export_s * 1000 + phase_ms - 5)))
+        return out
+
+    def test_the_message_that_came_soonest_in_its_second_tells(self) -> None:
+        assert self.ends_off_ms([300, 200, 999, 0, 500]) == [-300, -200, -200, 0, 0]
+
+    def test_a_clock_that_was_set_back(self) -> None:
+        assert self.ends_off_ms([100, 100, 400], back_s=30) == [-100, -100, -400]
+
+    def test_one_address_may_have_several_meters(self) -> None:
+        """softflowd on each port: all with domain 0, each with a start of its own in options."""
+        announced = set_of(2, encode.template(256, [*ENDS, (22, 4), (21, 4)]))
+        options = set_of(3, encode.options_template(257, [(149, 4)], [(160, 8)]))
+        data = set_of(256, PAIR + number(50_000, 4) + number(60_000, 4))
+        ingest = IpfixIngest()
+        ends = []
+        for meter in (0, 1):
+            boot_ms = encode.EXPORT_S * 1000 - 100_000 * (1 + meter)
+            told = set_of(257, number(7, 4) + number(boot_ms, 8))
+            add(ingest, Arrival(message(options, announced, told), port=40_000 + meter))
+        for meter in (0, 1):
+            ends += add(ingest, Arrival(message(data), port=40_000 + meter)).end_ns.tolist()
+        assert [end - EXPORT_NS for end in ends] == [-40 * SECOND, -140 * SECOND]
