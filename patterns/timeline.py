@@ -29,6 +29,9 @@ FOLD: Final = 200
 QUIET_SHARE: Final = 0.04  # of the mean rate: a phase below it is a pause
 SHORTEST_PAUSE: Final = 2  # phases of FOLD
 LAST_WITHIN: Final = 0.005  # of the period: an end so near behind the window was reached
+STOPPED: Final = 1.0  # periods of silence: no pause of the turn takes as long
+SAME_TURN: Final = 0.5  # periods: ends nearer than this are one
+BEHIND: Final = 0.05  # of the period: an end so little behind a stop was before it
 UNSEEN: Final = 0.1  # of the period: an end further behind the last sample never came
 
 HALF: Final = 1 / 2  # reduce-scatter's share of the bytes where both run in one width
@@ -232,11 +235,32 @@ def _ends(
     if whole and boundaries.has_reached(clock, share, clock.turns):
         ends = np.append(ends, ends[-1] + period_ns)
     ends = boundaries.reached(clock, share, ends)
+    if split is not None:
+        ends = _before_stops(signal, ends, period_ns)
     horizon = min(
         progress.window_end_ns + int(LAST_WITHIN * period_ns),
         int(signal.time_ns[-1]) + int(UNSEEN * period_ns),
     )
     return np.unique(ends[(ends >= progress.window_start_ns) & (ends <= horizon)])
+
+
+def _before_stops(signal: Pulse, ends_ns: NDArray[np.int64], period_ns: int) -> NDArray[np.int64]:
+    """Ends at a pause of the turn, where that once took long: at its begin.
+
+    A job that stops there, for a checkpoint, has ended an iteration before; the time that is
+    usually left from there to the turn's end leads to behind the stop.
+    """
+    time = signal.time_ns
+    silent = np.flatnonzero(np.diff(time) > STOPPED * period_ns)
+    begin, end = time[silent], time[silent + 1]
+    at = np.searchsorted(end, ends_ns + int(LAST_WITHIN * period_ns), "right") - 1
+    if not len(begin):
+        return ends_ns
+    near = (at >= 0) & (ends_ns - end[at] <= BEHIND * period_ns)
+    # Where telemetry was missing, ends lie in the silence; and no two lie close together.
+    last = np.append(begin[0] - period_ns, ends_ns[:-1])
+    near &= begin[at] - last > SAME_TURN * period_ns
+    return np.where(near, begin[at], ends_ns)
 
 
 def _read(

@@ -231,3 +231,21 @@ def test_an_optimiser_s_pause_lies_between_two_trains_of_bursts(optimiser: float
     assert found.collective == "reduce_scatter+all_gather"
     places = np.interp((found.ends_ns - START_NS) / 1e9, bursts, np.arange(len(bursts))) % 12
     assert places == pytest.approx(np.full(len(places), 5 + BURST_END), abs=0.1)
+
+
+def test_an_iteration_has_ended_before_the_job_stops_behind_its_gradients() -> None:
+    """A checkpoint is written between the optimiser's step and the gathering of parameters."""
+    rng = np.random.default_rng(1)
+    lengths = np.tile([3.0, 0.15], TURNS) * PERIOD_S / 3.15
+    bursts = np.concatenate([[0.0], np.cumsum(lengths * rng.normal(1, 0.004, len(lengths)))])
+    flows = job(bursts, per_turn=PER_TURN // 2)
+    stopped_s = float(bursts[21] - 0.02)  # the first of two bursts is over, the second is to come
+    behind = flows.time_ns - START_NS > stopped_s * 1e9
+    flows.time_ns[behind] += 7 * S
+    flows.time_min_ns[behind] += 7 * S
+    found = placed(seen(flows), may_shard=True)
+    assert found.collective == "reduce_scatter+all_gather"
+    ends = (found.ends_ns - START_NS) / 1e9
+    stop = ends[(ends > stopped_s - PERIOD_S / 2) & (ends < stopped_s + 7 + PERIOD_S / 2)]
+    assert len(stop) == 1
+    assert stopped_s - 0.2 < stop[0] <= stopped_s
