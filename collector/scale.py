@@ -156,7 +156,8 @@ def _align(scale: Scale, parts: list[I64], bounds_ns: NDArray[np.float64]) -> I6
         for part in parts
     ]
     # Of equal ones that nearest to our own clock.
-    largest = max(range(len(parts)), key=lambda n: (len(parts[n]), -abs(sum(ahead[n]))))
+    away = [abs(sum(each)) if np.isfinite(each).all() else np.inf for each in ahead]
+    largest = max(range(len(parts)), key=lambda n: (len(parts[n]), -away[n]))
     least, most = ahead[largest]
     # Where clocks are far apart anyway, a difference is sooner theirs than a delay's.
     known = bounds_ns[:, np.isfinite(bounds_ns).all(axis=0)].mean(axis=0)

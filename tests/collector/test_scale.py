@@ -74,6 +74,14 @@ def test_clocks_that_share_nothing_are_set_against_the_largest_part() -> None:
     assert scale.samples.tolist() == [1, 2, 1, 0, 0]
 
 
+def test_without_bounds_nothing_is_set_by_arrival() -> None:
+    ends = np.array([(0, 1), (2, 3)])
+    bounds = np.array([[-np.inf, 0.0, 0.0, -np.inf, 0.0], [np.inf] * 5])
+    scale = one_scale(5, ends, np.zeros(2), np.full(2, 1e3), np.ones(2, np.int64), bounds)
+    assert scale.offset_ns[:4].tolist() == [0.0] * 4
+    assert np.isnan(scale.offset_ns[4])
+
+
 def test_where_clocks_scatter_arrivals_say_where_the_scale_stands() -> None:
     true = [150.0, 320.0, -60.0, 80.0, 190.0]
     scale = told(true, [(0, 1), (1, 2), (2, 3), (3, 4)])

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from collector.schema import FlowBatch
 from patterns.boundaries import reached, read_clock
-from patterns.timeline import Timeline, place
+from patterns.missed import Pulse
+from patterns.timeline import Timeline, _before_stops, place
 from reconstruct.bins import Progress
 from reconstruct.iterations import follow_cycle
 from reconstruct.progress import follow
@@ -233,19 +234,21 @@ def test_an_optimiser_s_pause_lies_between_two_trains_of_bursts(optimiser: float
     assert places == pytest.approx(np.full(len(places), 5 + BURST_END), abs=0.1)
 
 
-def test_an_iteration_has_ended_before_the_job_stops_behind_its_gradients() -> None:
-    """A checkpoint is written between the optimiser's step and the gathering of parameters."""
-    rng = np.random.default_rng(1)
-    lengths = np.tile([3.0, 0.15], TURNS) * PERIOD_S / 3.15
-    bursts = np.concatenate([[0.0], np.cumsum(lengths * rng.normal(1, 0.004, len(lengths)))])
-    flows = job(bursts, per_turn=PER_TURN // 2)
-    stopped_s = float(bursts[21] - 0.02)  # the first of two bursts is over, the second is to come
-    behind = flows.time_ns - START_NS > stopped_s * 1e9
-    flows.time_ns[behind] += 7 * S
-    flows.time_min_ns[behind] += 7 * S
-    found = placed(seen(flows), may_shard=True)
-    assert found.collective == "reduce_scatter+all_gather"
-    ends = (found.ends_ns - START_NS) / 1e9
-    stop = ends[(ends > stopped_s - PERIOD_S / 2) & (ends < stopped_s + 7 + PERIOD_S / 2)]
-    assert len(stop) == 1
-    assert stopped_s - 0.2 < stop[0] <= stopped_s
+@pytest.mark.parametrize(
+    ("ends_s", "wanted_s"),
+    [
+        ([0.6, 1.6, 5.51, 6.0], [0.6, 1.6, 2.5, 6.0]),  # behind a stop from 2.5 to 5.5
+        ([0.6, 1.6, 5.6, 6.0], [0.6, 1.6, 5.6, 6.0]),  # in the turn that follows it
+        ([1.0, 2.4, 5.51, 6.0], [1.0, 2.4, 5.51, 6.0]),  # there is one before it
+        ([1.0, 3.5, 4.5, 5.51], [1.0, 3.5, 4.5, 5.51]),  # telemetry was missing: turns went on
+        ([5.51], [2.5]),
+    ],
+)
+def test_an_iteration_has_ended_before_a_stop(ends_s: list[float], wanted_s: list[float]) -> None:
+    """A checkpoint is written between an optimiser's step and the gathering of parameters."""
+    time = np.concatenate([np.arange(0, 2.51, 0.01), np.arange(5.5, 8, 0.01)])
+    signal = Pulse(np.round(time * 1e9).astype(np.int64), np.ones(len(time)))
+    ends = np.round(np.array(ends_s) * 1e9).astype(np.int64)
+    moved = _before_stops(signal, ends, S)
+    assert (moved / 1e9).tolist() == pytest.approx(wanted_s, abs=1e-6)
+    assert _before_stops(Pulse(signal.time_ns[:9], signal.weight[:9]), ends, S) is ends
