@@ -27,6 +27,7 @@ LOOSE: Final = 0.35  # and where there are few such, how well at least
 ENOUGH_SHARP: Final = 100
 STRAIGHT_SAMPLES: Final = 20
 STRAIGHT_ERROR: Final = 0.02
+SMALL: Final = 0.2  # of a connection's mean packet
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,8 @@ class Sightings:
     Parameters
     ----------
     flow : int64[m]
-        Row in `Flows`.
+        Row in `Flows`. Bins of far smaller packets than the others of a connection are left out:
+        a library's notices run against its data (Gloo says when it is ready to receive).
     time_ns : int64[m]
         Of a bin's first sample, and of its last one where that is another.
     slack_ns : int64[m]
@@ -181,6 +183,10 @@ def _served(
 
 def _sightings(bins: ProgressBins, rows: NDArray[np.intp], owner: NDArray[np.int64]) -> Sightings:
     """First and last sample of each of some rows, which belong to the given flows."""
+    weight, scaled = bins.samples[rows], bins.scaled_bytes[rows]
+    usual = np.bincount(owner, scaled) / np.maximum(np.bincount(owner, weight), 1)
+    large = scaled >= SMALL * usual[owner] * weight
+    rows, owner = rows[large], owner[large]
     several = bins.samples[rows] > 1
     return Sightings(
         flow=np.concatenate([owner, owner[several]]),

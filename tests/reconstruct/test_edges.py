@@ -191,6 +191,17 @@ def test_samples_of_uncertain_time_count_only_where_there_are_few_others() -> No
     assert flows.phases.sum(axis=1).tolist() == [TURNS, 0, np.sum(slack == 0)]
 
 
+def test_small_packets_are_no_sighting_of_data() -> None:
+    """What Gloo announces on the connection back while data comes."""
+    time = np.arange(2 * TURNS) * S // 2 + S // 3
+    scaled = np.where(np.arange(2 * TURNS) % 2, 100 * 100, 100 * (MTU + HEADERS))
+    flows = flows_of(
+        progress_of(Stream(0, 1, time, np.arange(2 * TURNS), {"scaled_bytes": scaled}))
+    )
+    assert flows.samples[0] == 2 * TURNS
+    assert (flows.sightings.time_ns - START_NS).tolist() == time[::2].tolist()
+
+
 def test_progress_stands_alone_where_the_sampling_rate_is_unknown() -> None:
     time = np.arange(TURNS) * S + S // 3
     flows = flows_of(progress_of(Stream(0, 1, time, np.arange(TURNS) * 1000), rate=0))
