@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collector.schema import U64
-from patterns import invented, timeline
+from patterns import timeline
+from patterns.turns import Marks
 from reconstruct.activity import timed
 from reconstruct.bins import Progress
 from reconstruct.iterations import follow_cycle
@@ -26,9 +27,9 @@ class Beat:
     ----------
     connections : uint64[c]
         Keys of the connections that mark its cycle: some of many.
-    reducers : tuple of uint64[r]
-        Keys of those of each data-parallel group; none: turns of the cycle are all there is.
-    may_shard : bool
+    groups : tuple of uint64[r]
+        Keys of those of each group that marks it.
+    marks : Marks
         See `patterns.timeline.place`.
     period_s : float
     volume_bytes : float
@@ -40,8 +41,8 @@ class Beat:
     """
 
     connections: U64
-    reducers: tuple[U64, ...]
-    may_shard: bool
+    groups: tuple[U64, ...]
+    marks: Marks
     period_s: float
     volume_bytes: float
     known_ns: int
@@ -71,12 +72,9 @@ def find_ends(progress: Progress, beat: Beat) -> NDArray[np.int64]:
     turns = follow_cycle(time[order], weight, beat.period_s)
     if len(turns) < 2:
         return turns[:0]
-    groups = [np.flatnonzero(np.isin(keys, group)).astype(np.int32) for group in beat.reducers]
+    groups = [np.flatnonzero(np.isin(keys, group)).astype(np.int32) for group in beat.groups]
     groups = [group for group in groups if len(group)]
-    if not groups and beat.reducers:
-        return turns[:0]
     if not groups:
-        every = np.arange(len(progress.connections), dtype=np.int32)
-        return turns[invented.true_ends(progress, every, turns)]
-    placed = timeline.place(progress, groups, turns, may_shard=beat.may_shard)
+        return turns[:0]
+    placed = timeline.place(progress, groups, turns, beat.marks)
     return turns[:0] if placed is None else placed.ends_ns

@@ -26,6 +26,7 @@ ROWS_PER_TURN: Final = 8  # enough of them to go no further away
 CURVE_BINS: Final = 10
 ROUNDS: Final = 4
 LATEST: Final = 0.9  # quantile of the groups' ends: the last of them, less their noise
+CLOSEST: Final = 0.2  # of the median distance of samples around pauses: no weight is beyond that
 FEWEST_TURNS: Final = 3  # pauses with samples around them, before a volume is known
 UNSEEN: Final = 0.1  # of a turn: a moment so far behind the sample before it was put there
 BLIND: Final = 1.5  # turns without any sample: telemetry was missing, or the job stood still
@@ -140,13 +141,19 @@ def _line(
     if seen.sum() < FEWEST_TURNS:
         return None
     turn, at = np.flatnonzero(seen), after[seen]
-    position = (bins.last_seq[rows[at - 1]] + bins.first_seq[rows[at]]) / 2
+    before, behind = bins.last_seq[rows[at - 1]], bins.first_seq[rows[at]]
+    position = (before + behind) / 2
     gone = bins.last_seq[rows].astype(np.float64)
     for row, short in _rounds_lost(progress, rows, turn, at, position, blind):
         position[at > row] += short
         gone[row:] += short
-    middle, mean = turn.mean(), position.mean()
-    volume = float(((turn - middle) * (position - mean)).sum() / ((turn - middle) ** 2).sum())
+    # The position in a pause lies between those of the samples around it: some are close.
+    apart = np.abs(behind - before).astype(np.float64)
+    weight = 1 / np.maximum(apart, max(CLOSEST * float(np.median(apart)), 1.0)) ** 2
+    weight /= weight.sum()
+    middle, mean = (weight * turn).sum(), (weight * position).sum()
+    moved = (weight * (turn - middle) * (position - mean)).sum()
+    volume = float(moved / (weight * (turn - middle) ** 2).sum())
     return (gone - mean) / volume + middle if volume > 0 else None
 
 

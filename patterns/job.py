@@ -20,6 +20,7 @@ from patterns.parallelism import Layout, host_sets, parallelism
 from patterns.result import Claim, Collective, EdgeVolume, Group, JobResult, Rank
 from patterns.rhythm import iterations_between, median_period, period_claim
 from patterns.servers import without_servers
+from patterns.turns import Marks, marks_of
 from reconstruct.bins import Progress, Verb
 from reconstruct.edges import Flows, measure
 from reconstruct.jobs import Candidate
@@ -31,7 +32,6 @@ FULL: Final = 0.9  # of the path MTU: a data packet, not the few bytes of a mark
 FIRM_RHYTHM: Final = 0.5  # split-half reliability from which rails of a job find each other
 MARKS_PER_TURN: Final = 800  # samples of a turn that place its end as well as more would
 FEWEST_MARKS: Final = 2  # connections of a group, however well one of them is sampled
-SHARDING: Final = ("ring", "recursive")  # what reduce-scatters and all-gathers run over
 EVEN: Final = 0.5  # as likely one job as not: no claim is less
 EXPLAINED: Final = 0.5  # of a candidate's bytes must lie in groups, or its rhythm is no job
 
@@ -135,23 +135,31 @@ def _beat(
 ) -> Beat:
     """What places the iterations of this job in other windows."""
     keys = progress.connections.key[flows.connection]
-    reducers = [f for f in found if f.role.kind == "dp"]
+    marking, marks = _marking(found)
     lengths = np.diff(candidate.turns_ns)
     turns = max(len(lengths), 1)
-    groups = [f.rows for f in reducers] or [np.arange(len(flows))]
+    groups: list[NDArray[np.integer]] = [f.rows for f in marking]
     enough = turns * MARKS_PER_TURN / len(groups)
-    marking = [_most_sampled(flows, rows, enough) for rows in groups]
-    marks = np.concatenate(marking)
+    # Where connections take turns, none of them stands for the others.
+    if marks in ("burst", "bursts"):
+        groups = [_most_sampled(flows, rows, enough) for rows in groups]
+    every = np.concatenate(groups)
     return Beat(
-        connections=keys[marks],
-        reducers=tuple(keys[rows] for rows in marking) if reducers else (),
-        may_shard=any(f.role.algorithm in SHARDING for f in reducers),
+        connections=keys[every],
+        groups=tuple(keys[rows] for rows in groups),
+        marks=marks,
         period_s=float(np.median(lengths)) / 1e9,
         volume_bytes=volume,
         known_ns=candidate.known_ns,
         samples_per_turn=int(flows.samples.sum()) // turns,
-        marks_per_turn=int(flows.samples[marks].sum()) // turns,
+        marks_per_turn=int(flows.samples[every].sum()) // turns,
     )
+
+
+def _marking(found: list[Found]) -> tuple[list[Found], Marks]:
+    """Groups that mark iterations, and how: those that reduce gradients, or else all."""
+    reducers = [f for f in found if f.role.kind == "dp"]
+    return reducers or found, marks_of([f.shape for f in reducers])
 
 
 def _most_sampled(flows: Flows, rows: NDArray[np.integer], enough: float) -> NDArray[np.integer]:
@@ -195,19 +203,14 @@ def _place_iterations(
 
     With what the burst says of the collective, and whether that end is told from all others.
     """
-    reducers = [f for f in found if f.role.kind == "dp"]
     unknown: tuple[Collective, Claim] = "unknown", claim(0.5, 0, 1.0, "no gradient burst to read")
-    if not reducers:
+    marking, marks = _marking(found)
+    rows = [flows.connection[f.rows] for f in marking]
+    placed = timeline.place(progress, rows, candidate.turns_ns, marks)
+    if placed is None and marks == "begin":
         true = invented.true_ends(progress, candidate.connections, candidate.turns_ns)
-        if true.all():
-            return candidate, flows, found, unknown, True
-        return *_cut_anew(progress, candidate, candidate.turns_ns[true], host_of), unknown, True
-    placed = timeline.place(
-        progress,
-        [flows.connection[f.rows] for f in reducers],
-        candidate.turns_ns,
-        may_shard=any(f.role.algorithm in SHARDING for f in reducers),
-    )
+        if not true.all():
+            return *_cut_anew(progress, candidate, candidate.turns_ns[true], host_of), unknown, True
     if placed is None:
         return candidate, flows, found, unknown, True
     if placed.parts > 1:

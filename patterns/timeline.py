@@ -8,13 +8,13 @@ pauses between bursts, placed by volume, tell which of these it is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from patterns import boundaries, invented, missed, pauses
+from patterns import boundaries, invented, missed, pauses, turns
 from patterns.accumulation import find_accumulation
 from patterns.boundaries import VolumeClock
 from patterns.claim import claim
@@ -22,6 +22,7 @@ from patterns.missed import Pulse, pulse
 from patterns.pauses import Pace, Pause
 from patterns.result import Claim, Collective
 from patterns.trains import Train, find_train
+from patterns.turns import Marks
 from reconstruct.bins import Progress, Verb
 from reconstruct.records import hidden_ns
 
@@ -37,6 +38,8 @@ UNSEEN: Final = 0.1  # of the period: an end further behind the last sample neve
 HALF: Final = 1 / 2  # reduce-scatter's share of the bytes where both run in one width
 TWO_THIRDS: Final = 2 / 3  # gradients in fp32, parameters in bf16
 SHARE_WITHIN: Final = 0.012
+HALVES_WITHIN: Final = 0.1  # steps do not carry bytes evenly: how near to half a pause may lie
+DENSE_PROFILE: Final = 8.0  # samples by phase, from which on none is empty by chance
 STEPS_WITHIN: Final = 1.2  # steps of the pace: how well few samples place a pause
 OPTIMISER: Final = 0.06  # of the period; a longer pause is compute between buckets
 OPTIMISER_STAGED: Final = 0.25  # in a pipeline, early stages' optimisers wait for the last one's
@@ -54,6 +57,7 @@ OTHERS_SHARE: Final = 0.2  # of their median, by which one of another kind diffe
 ALIKE: Final = 0.2  # of a pause's length or a burst's bytes: others so near are of the same train
 ODD: Final = 0.2  # of a train's pauses: so many may be of another length
 CLEAR: Final = 2.0  # times the shortest visible pause: nothing that chance makes
+NO_PACE: Final = Pace(np.zeros(1), 0.0, staged=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,32 +94,39 @@ class _Reading:
     pace : Pace
     pauses : list of Pause
         The other pauses.
+    in_steps : bool
+        Whether the clock holds only those connections that send last.
     """
 
     clock: VolumeClock
     ends_ns: NDArray[np.int64]
     pace: Pace
     pauses: list[Pause]
+    in_steps: bool = False
+
+    def when(self, share: float, crude_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+        """When each turn had moved a share of its volume; see `boundaries.reached`."""
+        if self.in_steps:
+            return turns.latest(self.clock, crude_ns)
+        return boundaries.reached(self.clock, share, crude_ns)
 
 
 def place(
     progress: Progress,
     groups: Sequence[NDArray[np.int32]],
     turns_ns: NDArray[np.int64],
-    *,
-    may_shard: bool,
+    marks: Marks,
 ) -> Timeline | None:
-    """The ends of iterations by the job's gradient traffic.
+    """The ends of iterations by the job's gradient traffic, or their begins without such.
 
     Parameters
     ----------
     progress : Progress
     groups : sequence of int32[c]
-        Connections of each of the job's data-parallel groups.
+        Connections of each of the job's data-parallel groups; of all its groups where it has none.
     turns_ns : int64[k]
         Provisional turns, see `reconstruct.iterations`.
-    may_shard : bool
-        Whether a reduce-scatter and an all-gather are possible; trees only reduce to all.
+    marks : Marks
 
     Returns
     -------
@@ -138,10 +149,16 @@ def place(
     crude, middles = missed.fill(progress, connections, signal, crude, middles)
     if len(crude) < 2:
         return None
-    reading = _read(progress, groups, crude, middles)
+    if marks == "begin":
+        return _begins(progress, groups, signal, middles)
+    may_shard = marks == "bursts"
+    in_steps = marks in ("steps", "halves")
+    reading = _read(progress, groups, crude, middles, in_steps=in_steps)
     if reading is None:
         unknown = claim(0.5, 0, 1.0, "too few samples per connection to follow its volume")
         return Timeline(crude, "unknown", unknown, told=not may_shard)
+    if in_steps:
+        return _after_steps(progress, groups, reading, signal, halves=marks == "halves")
     reading = _from_longest_pause(progress, groups, reading)
     train = find_train(reading.pace) if may_shard else None
     if train is None:
@@ -151,7 +168,8 @@ def place(
     else:
         split, collective, said = _read_train(reading, train)
     told = not may_shard or (collective != "unknown" and not _could_hide(reading.pace))
-    ends = _ends(progress, reading, split, signal)
+    window = progress.window_start_ns, progress.window_end_ns
+    ends = _ends(window, reading, split, signal)
     parts = find_accumulation(signal, ends) if may_shard else None
     if parts is None:
         return Timeline(ends, collective, said, told)
@@ -161,6 +179,69 @@ def place(
     )
     said = claim(0.8, len(reading.clock.owner), 20.0 * reading.clock.turns, basis)
     return Timeline(parts.ends_ns, "reduce_scatter+all_gather", said, told, parts.turns)
+
+
+def _begins(
+    progress: Progress,
+    groups: Sequence[NDArray[np.int32]],
+    signal: Pulse,
+    middles_ns: NDArray[np.int64],
+) -> Timeline:
+    """Iterations that begin with the first transfer after the pause."""
+    behind = np.searchsorted(signal.time_ns, middles_ns)
+    inside = behind < len(signal.time_ns)
+    middles_ns, begins_ns = middles_ns[inside], signal.time_ns[behind[inside]]
+    nothing = claim(0.5, 0, 1.0, "no gradient burst to read")
+    # With time running the other way, a begin is an end.
+    ends_ns = -begins_ns[::-1]
+    clock = turns.backwards(boundaries.read_clock(progress, groups, middles_ns))
+    reading = _reading(clock, ends_ns, in_steps=True)
+    if reading is None:
+        return Timeline(np.unique(begins_ns), "unknown", nothing, told=True)
+    back = Pulse(-signal.time_ns[::-1], signal.weight[::-1])
+    ends_ns = _ends((-progress.window_end_ns, -progress.window_start_ns), reading, None, back)
+    return Timeline(-ends_ns[::-1], "unknown", nothing, told=True)
+
+
+def _after_steps(
+    progress: Progress,
+    groups: Sequence[NDArray[np.int32]],
+    reading: _Reading,
+    signal: Pulse,
+    *,
+    halves: bool,
+) -> Timeline:
+    """Iterations that end with the last step, or before a pause at half of the bytes.
+
+    `halves` says that steps reduce and scatter first and gather then.
+    """
+    window = progress.window_start_ns, progress.window_end_ns
+    ends = _ends(window, reading, None, signal)
+    profile = mean_turn(signal, ends)
+    samples, needed = len(reading.clock.owner), 20.0 * reading.clock.turns
+    gone = np.cumsum(profile) / max(float(profile.sum()), 1.0)
+    at_half = [
+        (start, length)
+        for start, length in quiet(profile)[1:]
+        if length >= SHORTEST_PAUSE and abs(gone[start] - HALF) <= HALVES_WITHIN
+    ]
+    seen = profile.mean() >= DENSE_PROFILE
+    if not at_half:
+        basis = "halves are gathered as soon as they are reduced, with no pause for an optimiser"
+        said = claim(0.9 if seen else 0.7, samples, needed, basis)
+        return Timeline(ends, "all_reduce", said, told=bool(seen))
+    [(start, length), *_] = at_half
+    lengths = np.diff(ends)
+    before = ends[:-1] + (lengths * (start / FOLD)).astype(np.int64)
+    middles = before + (lengths * (length / 2 / FOLD)).astype(np.int64)
+    split = _read(progress, groups, before, middles, in_steps=True) if halves else None
+    if split is None:
+        basis = "a pause at half of the bytes: of an optimiser, or between two buckets"
+        return Timeline(ends, "unknown", claim(0.5, 0, 1.0, basis), told=False)
+    basis = "half of the bytes before a pause, as gradients before an optimiser step"
+    said = claim(0.75 if seen else 0.65, samples, needed, basis)
+    ends = _ends(window, split, None, signal)
+    return Timeline(ends, "reduce_scatter+all_gather", said, told=True)
 
 
 def _hidden_s(progress: Progress, connections: NDArray[np.int32]) -> float:
@@ -213,7 +294,7 @@ def _last_alike(pace: Pace, parting: Sequence[Pause]) -> bool:
 
 
 def _ends(
-    progress: Progress, reading: _Reading, split: Pause | None, signal: Pulse
+    window_ns: tuple[int, int], reading: _Reading, split: Pause | None, signal: Pulse
 ) -> NDArray[np.int64]:
     """Ends of iterations at a pause of the turn, or at the one that it is counted from.
 
@@ -229,19 +310,19 @@ def _ends(
     last = int(np.searchsorted(signal.time_ns, reading.ends_ns[-1]))
     rest = signal.time_ns[max(last - 1, 0) :]
     whole = np.diff(rest).max(initial=0) <= (1 + missed.CUT_OFF) * period_ns
-    silent = progress.window_end_ns - int(signal.time_ns[-1]) > UNSEEN * period_ns
+    silent = window_ns[1] - int(signal.time_ns[-1]) > UNSEEN * period_ns
     if silent:
         whole = whole and boundaries.is_through(clock, share, clock.turns)
     if whole and boundaries.has_reached(clock, share, clock.turns):
         ends = np.append(ends, ends[-1] + period_ns)
-    ends = boundaries.reached(clock, share, ends)
+    ends = reading.when(share, ends)
     if split is not None:
         ends = _before_stops(signal, ends, period_ns)
     horizon = min(
-        progress.window_end_ns + int(LAST_WITHIN * period_ns),
+        window_ns[1] + int(LAST_WITHIN * period_ns),
         int(signal.time_ns[-1]) + int(UNSEEN * period_ns),
     )
-    return np.unique(ends[(ends >= progress.window_start_ns) & (ends <= horizon)])
+    return np.unique(ends[(ends >= window_ns[0]) & (ends <= horizon)])
 
 
 def _before_stops(signal: Pulse, ends_ns: NDArray[np.int64], period_ns: int) -> NDArray[np.int64]:
@@ -268,14 +349,25 @@ def _read(
     groups: Sequence[NDArray[np.int32]],
     crude_ns: NDArray[np.int64],
     pauses_ns: NDArray[np.int64],
+    *,
+    in_steps: bool = False,
 ) -> _Reading | None:
     """The reading from given pauses; None where no connection has samples around them."""
     clock = boundaries.read_clock(progress, groups, pauses_ns)
+    return _reading(clock, crude_ns, in_steps=in_steps)
+
+
+def _reading(clock: VolumeClock, crude_ns: NDArray[np.int64], *, in_steps: bool) -> _Reading | None:
     if not clock.connections:
         return None
-    ends = boundaries.reached(clock, 1.0, crude_ns)
+    if in_steps:
+        clock = turns.of_last(clock, crude_ns)
+    reading = _Reading(clock, crude_ns, NO_PACE, [], in_steps)
+    ends = reading.when(1.0, crude_ns)
     pace = pauses.read_pace(clock, ends, float(np.median(np.diff(ends))) / 1e9)
-    return None if pace is None else _Reading(clock, ends, pace, pauses.find_pauses(pace))
+    if pace is None:
+        return None
+    return replace(reading, ends_ns=ends, pace=pace, pauses=pauses.find_pauses(pace))
 
 
 def _from_longest_pause(
@@ -299,23 +391,33 @@ def _from_longest_pause(
 
 def longest_pause(signal: Pulse, turns_ns: NDArray[np.int64]) -> tuple[float, float] | None:
     """The longest pause of a mean turn as phases (the second may exceed 1), None without one."""
+    start, length = next(iter(quiet(mean_turn(signal, turns_ns))), (0, 0))
+    if length < SHORTEST_PAUSE:
+        return None
+    return start / FOLD, (start + length) / FOLD
+
+
+def mean_turn(signal: Pulse, turns_ns: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Samples by phase of the turns; float64[FOLD]."""
     turn = np.searchsorted(turns_ns, signal.time_ns, "right") - 1
     inside = (turn >= 0) & (turn < len(turns_ns) - 1)
     turn, time, weight = turn[inside], signal.time_ns[inside], signal.weight[inside]
     phase = (time - turns_ns[turn]) / np.diff(turns_ns)[turn]
-    profile = np.bincount(np.minimum((phase * FOLD).astype(np.int64), FOLD - 1), weight, FOLD)
-    quiet = profile <= QUIET_SHARE * profile.mean()
-    if quiet.all() or not quiet.any():
-        return None
-    first_loud = int(np.flatnonzero(~quiet)[0])
-    rolled = np.roll(quiet, -first_loud)
+    slot = np.minimum((phase * FOLD).astype(np.int64), FOLD - 1)
+    return np.asarray(np.bincount(slot, weight, FOLD), np.float64)
+
+
+def quiet(profile: NDArray[np.float64]) -> list[tuple[int, int]]:
+    """Pauses of a mean turn: first phase and number of phases of each, the longest first."""
+    low = profile <= QUIET_SHARE * profile.mean()
+    if low.all() or not low.any():
+        return []
+    first_loud = int(np.flatnonzero(~low)[0])
+    rolled = np.roll(low, -first_loud)
     edges = np.flatnonzero(np.diff(np.concatenate([[0], rolled.astype(np.int8), [0]])))
-    starts, lengths = edges[::2], edges[1::2] - edges[::2]
-    longest = int(lengths.argmax())
-    if lengths[longest] < SHORTEST_PAUSE:
-        return None
-    start = (starts[longest] + first_loud) % FOLD
-    return float(start) / FOLD, float(start + lengths[longest]) / FOLD
+    starts, lengths = (edges[::2] + first_loud) % FOLD, edges[1::2] - edges[::2]
+    order = np.argsort(-lengths, kind="stable")
+    return list(zip(starts[order].tolist(), lengths[order].tolist(), strict=True))
 
 
 def _crude_ends(

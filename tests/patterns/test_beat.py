@@ -23,7 +23,7 @@ from tests.reconstruct.made import START_NS, S, exporters_of, packets, telemetry
 from tests.reconstruct.rhythm import cuts, repeated
 
 PERIOD_S, TURNS = 1.1, 60
-BURST_END = 0.9  # of a turn of `repeated`
+BURST_BEGIN, BURST_END = 0.7, 0.9  # of a turn of `repeated`
 RING = tuple(pairwise([0, 1, 2, 3, 0]))
 
 
@@ -68,9 +68,9 @@ def true_ends(turns: NDArray[np.float64], start_s: float, end_s: float) -> NDArr
 
 def test_a_beat_says_how_its_job_marks_iterations(beat: Beat) -> None:
     assert beat.period_s == pytest.approx(PERIOD_S, rel=0.01)
-    assert len(beat.reducers) == 1
-    assert set(beat.reducers[0].tolist()) <= set(beat.connections.tolist())
-    assert beat.may_shard
+    assert len(beat.groups) == 1
+    assert set(beat.groups[0].tolist()) <= set(beat.connections.tolist())
+    assert beat.marks == "bursts"
     assert beat.known_ns == 0
     assert beat.samples_per_turn == pytest.approx(4 * 40, rel=0.1)
 
@@ -107,15 +107,15 @@ def test_silence_and_strangers_have_no_ends(flows: FlowBatch, beat: Beat) -> Non
 
 
 def test_a_job_whose_reducers_are_not_seen_has_no_ends(flows: FlowBatch, beat: Beat) -> None:
-    elsewhere = replace(beat, reducers=(np.array([1, 2, 3], np.uint64),))
+    elsewhere = replace(beat, groups=(np.array([1, 2, 3], np.uint64),))
     assert len(read(flows, elsewhere, 30.0, 50.0)) == 0
 
 
-def test_a_job_that_reduces_nothing_ends_where_it_pauses(
+def test_a_job_that_reduces_nothing_begins_behind_its_pause(
     flows: FlowBatch, turns: NDArray[np.float64], beat: Beat
 ) -> None:
-    """The burst runs from 0.7 to 0.9 of the turn, so the middle of its pause is at 0.3."""
-    found = read(flows, replace(beat, reducers=()), 25 * PERIOD_S, 45 * PERIOD_S)
-    starts = turns[:-1] + 0.3 * np.diff(turns)
+    """The burst runs from 0.7 to 0.9 of the turn."""
+    found = read(flows, replace(beat, marks="begin"), 25 * PERIOD_S, 45 * PERIOD_S)
+    begins = turns[:-1] + BURST_BEGIN * np.diff(turns)
     assert len(found) >= 19
-    assert np.abs(found[:, None] - starts).min(axis=1).max() < 0.06 * PERIOD_S
+    assert np.abs(found[:, None] - begins).min(axis=1).max() < 0.01 * PERIOD_S

@@ -11,6 +11,7 @@ from collector.schema import FlowBatch
 from patterns.boundaries import reached, read_clock
 from patterns.missed import Pulse
 from patterns.timeline import Timeline, _before_stops, place
+from patterns.turns import Marks
 from reconstruct.bins import Progress
 from reconstruct.iterations import follow_cycle
 from reconstruct.progress import follow
@@ -45,11 +46,11 @@ def seen(flows: FlowBatch) -> Progress:
     return follow(telemetry(flows))
 
 
-def placed(progress: Progress, period_s: float = PERIOD_S, *, may_shard: bool = False) -> Timeline:
+def placed(progress: Progress, period_s: float = PERIOD_S, marks: Marks = "burst") -> Timeline:
     time = np.sort(progress.bins.last_ns)
     turns = follow_cycle(time, np.ones(len(time)), period_s)
     connections = np.arange(len(progress.connections), dtype=np.int32)
-    found = place(progress, [connections], turns, may_shard=may_shard)
+    found = place(progress, [connections], turns, marks)
     assert found is not None
     return found
 
@@ -201,7 +202,7 @@ def test_gradients_alone_leave_time_for_a_forward_pass(
     period_s = 2.2
     lengths = np.tile(pauses, TURNS) * period_s / sum(pauses)
     bursts = np.concatenate([[0.0], np.cumsum(lengths * rng.normal(1, 0.004, len(lengths)))])
-    found = placed(seen(job(bursts, per_turn=PER_TURN // 4)), period_s, may_shard=True)
+    found = placed(seen(job(bursts, per_turn=PER_TURN // 4)), period_s, marks="bursts")
     assert found.collective == collective
     assert abs(len(found.ends_ns) - TURNS) <= 1
 
@@ -212,7 +213,7 @@ def test_where_steps_become_longer_pauses_are_read_from_one_sort_of_them() -> No
     lengths = np.tile([6.0, *[1.0] * 5], TURNS) * PERIOD_S / 11
     lengths[len(lengths) // 2 :] *= 1.25
     bursts = np.concatenate([[0.0], np.cumsum(lengths * rng.normal(1, 0.004, len(lengths)))])
-    found = placed(seen(job(bursts, per_turn=PER_TURN // 4)), may_shard=True)
+    found = placed(seen(job(bursts, per_turn=PER_TURN // 4)), marks="bursts")
     assert found.collective == "all_reduce"
     assert abs(len(found.ends_ns) - TURNS) <= 1
     places = np.interp((found.ends_ns - START_NS) / 1e9, bursts, np.arange(len(bursts))) % 6
@@ -228,7 +229,7 @@ def test_an_optimiser_s_pause_lies_between_two_trains_of_bursts(optimiser: float
     pauses = [4.0, *[2.0] * 5, optimiser, *[0.7] * 5]
     lengths = np.tile(pauses, TURNS) * period_s / sum(pauses)
     bursts = np.concatenate([[0.0], np.cumsum(lengths * rng.normal(1, 0.004, len(lengths)))])
-    found = placed(seen(job(bursts, per_turn=PER_TURN // 4)), period_s, may_shard=True)
+    found = placed(seen(job(bursts, per_turn=PER_TURN // 4)), period_s, marks="bursts")
     assert found.collective == "reduce_scatter+all_gather"
     places = np.interp((found.ends_ns - START_NS) / 1e9, bursts, np.arange(len(bursts))) % 12
     assert places == pytest.approx(np.full(len(places), 5 + BURST_END), abs=0.1)

@@ -30,8 +30,8 @@ SLOW = 10  # the slow one of these
 def beat(**changes: Any) -> Beat:
     values: dict[str, Any] = {
         "connections": np.array([5], np.uint64),
-        "reducers": (),
-        "may_shard": False,
+        "groups": (),
+        "marks": "burst",
         "period_s": 1.01,
         "volume_bytes": 5e9,
         "known_ns": 0,
