@@ -159,7 +159,10 @@ def _beat(
 def _marking(found: list[Found]) -> tuple[list[Found], Marks]:
     """Groups that mark iterations, and how: those that reduce gradients, or else all."""
     reducers = [f for f in found if f.role.kind == "dp"]
-    return reducers or found, marks_of([f.shape for f in reducers])
+    # What two members run is the role's to say.
+    return reducers or found, marks_of(
+        [replace(f.shape, algorithm=f.role.algorithm) for f in reducers]
+    )
 
 
 def _most_sampled(flows: Flows, rows: NDArray[np.integer], enough: float) -> NDArray[np.integer]:
