@@ -47,8 +47,8 @@ class VolumeClock:
         Group of each connection, by its place in what `read_clock` was given.
     turn : int64[n]
         Pauses that had gone by; the turn before the first is 0.
-    share : float64[n]
-        Share of the turn's volume that was through, 0 to 1.
+    volume : float64[n]
+        Volume gone by, in turns: pause k lies at k.
     time_s : float64[n]
         Seconds since `origin_ns`.
     origin_ns : int
@@ -59,7 +59,7 @@ class VolumeClock:
     owner: NDArray[np.intp]
     group: NDArray[np.intp]
     turn: NDArray[np.int64]
-    share: NDArray[np.float64]
+    volume: NDArray[np.float64]
     time_s: NDArray[np.float64]
     origin_ns: int
     turns: int
@@ -67,6 +67,14 @@ class VolumeClock:
     @property
     def connections(self) -> int:
         return len(self.group)
+
+    @property
+    def share(self) -> NDArray[np.float64]:
+        """Share of the turn's volume that was through; float64[n], 0 to 1.
+
+        Pauses part the turns; a volume that says otherwise is a little wrong, not the turn.
+        """
+        return np.clip(self.volume - (self.turn - 1), 0.0, 1.0)
 
 
 def read_clock(
@@ -109,8 +117,7 @@ def read_clock(
         owner=owner[told],
         group=np.array(group, np.intp),
         turn=turn,
-        # Pauses part the turns; a volume that says otherwise is a little wrong, not the turn.
-        share=np.clip(volume[told] - (turn - 1), 0.0, 1.0),
+        volume=volume[told],
         time_s=(time - origin) / 1e9,
         origin_ns=origin,
         turns=len(pauses_ns),

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from patterns import boundaries, invented, missed, pauses, turns
 from patterns.accumulation import find_accumulation
 from patterns.boundaries import VolumeClock
+from patterns.calibration import calibrated
 from patterns.claim import claim
 from patterns.missed import Pulse, pulse
 from patterns.pauses import Pace, Pause
@@ -360,8 +361,7 @@ def _read(
 def _reading(clock: VolumeClock, crude_ns: NDArray[np.int64], *, in_steps: bool) -> _Reading | None:
     if not clock.connections:
         return None
-    if in_steps:
-        clock = turns.of_last(clock, crude_ns)
+    clock = turns.of_last(clock, crude_ns) if in_steps else calibrated(clock, crude_ns)
     reading = _Reading(clock, crude_ns, NO_PACE, [], in_steps)
     ends = reading.when(1.0, crude_ns)
     pace = pauses.read_pace(clock, ends, float(np.median(np.diff(ends))) / 1e9)

@@ -83,7 +83,7 @@ def of_last(clock: VolumeClock, ends_ns: NDArray[np.int64]) -> VolumeClock:
         owner=number[clock.owner[kept]],
         group=clock.group[last],
         turn=clock.turn[kept],
-        share=clock.share[kept],
+        volume=clock.volume[kept],
         time_s=clock.time_s[kept],
     )
 
@@ -132,7 +132,7 @@ def backwards(clock: VolumeClock) -> VolumeClock:
     return replace(
         clock,
         turn=clock.turns - clock.turn,
-        share=1 - clock.share,
+        volume=clock.turns - 1 - clock.volume,
         time_s=-clock.time_s,
         origin_ns=-clock.origin_ns,
     )
