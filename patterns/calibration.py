@@ -13,10 +13,13 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
 
 from patterns.boundaries import VolumeClock, median_by
+from patterns.regimes import regimes
 
 FEWEST_ROWS: Final = 400  # of a group, to draw a common curve
+FINE: Final = 8  # rows of a connection and turn, from which on it is known well by itself
 ROWS_PER_BIN: Final = 40
 MOST_BINS: Final = 300
 OF_CONNECTION: Final = 8  # rows of a connection, to calibrate it
@@ -41,18 +44,23 @@ def calibrated(clock: VolumeClock, ends_ns: NDArray[np.int64]) -> VolumeClock:
     Returns
     -------
     VolumeClock
-        Groups and connections with too few rows are as they came.
+        Groups and connections with too few rows, or with many, are as they came.
     """
     inside = clock.turn < len(ends_ns)
     group = clock.group[clock.owner]
-    rows = np.flatnonzero(inside & (np.bincount(group)[group] >= FEWEST_ROWS))
+    held = np.bincount(group)
+    coarse = held <= FINE * np.bincount(clock.group, minlength=len(held)) * len(ends_ns)
+    rows = np.flatnonzero(inside & ((held >= FEWEST_ROWS) & coarse)[group])
     if not len(rows):
         return clock
-    turn, owner = clock.turn[rows], clock.owner[rows]
+    turn = clock.turn[rows]
     left = (ends_ns[turn] - clock.origin_ns) / 1e9 - clock.time_s[rows]
-    order = np.lexsort((left, group[rows]))
-    rows, turn, owner, left = rows[order], turn[order], owner[order], left[order]
-    edges = np.flatnonzero(np.diff(group[rows], prepend=-1))
+    # Where steps become longer for good, they are paced otherwise, too.
+    alike = group[rows] * len(ends_ns) + _regime(ends_ns)[turn]
+    order = np.lexsort((left, alike))
+    rows, turn, left, alike = rows[order], turn[order], left[order], alike[order]
+    owner = clock.owner[rows]
+    edges = np.flatnonzero(np.diff(alike, prepend=-1))
     volume = clock.volume.copy()
     for _ in range(ROUNDS):
         gone = volume[rows] - (turn - 1)
@@ -81,12 +89,22 @@ def _spread(gone: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(EDGE + (gone - low) * (1 - 2 * EDGE) / (high - low))
 
 
+def _regime(ends_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Which stretch of like turns each end belongs to; int64[k]."""
+    durations = np.diff(ends_ns) / 1e9
+    out = np.zeros(len(ends_ns), np.int64)
+    for number, one in enumerate(regimes(durations) if (durations > 0).all() else []):
+        out[one.first + 1 : one.last + 1] = number
+    return out
+
+
 def _curve(left: NDArray[np.float64], gone: NDArray[np.float64]) -> NDArray[np.float64]:
     """Usual share gone by at each row, by time left; rows are sorted by it."""
     count = int(np.clip(len(left) // ROWS_PER_BIN, 1, MOST_BINS))
     slot = np.arange(len(left)) * count // len(left)
     place, share = median_by(slot, left, count), median_by(slot, gone, count)
-    return np.asarray(np.interp(left, place, np.minimum.accumulate(share)))
+    falling = isotonic_regression(share, increasing=False).x
+    return np.asarray(np.interp(left, place, falling))
 
 
 def _line(
