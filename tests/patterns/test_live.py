@@ -291,7 +291,7 @@ def a_job(**fields: object) -> LiveJob:
 
 
 def beat_of(period_s: float, samples: int) -> Beat:
-    return Beat(np.zeros(0, np.uint64), (), False, period_s, 1e9, 0, samples, samples)
+    return Beat(np.zeros(0, np.uint64), (), "burst", period_s, 1e9, 0, samples, samples)
 
 
 def counted(*ends_s: float) -> Numbering:
