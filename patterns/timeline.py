@@ -57,6 +57,7 @@ OTHERS_SPREADS: Final = 6.0  # median deviations of the other pauses, and
 OTHERS_SHARE: Final = 0.2  # of their median, by which one of another kind differs
 ALIKE: Final = 0.2  # of a pause's length or a burst's bytes: others so near are of the same train
 ODD: Final = 0.2  # of a train's pauses: so many may be of another length
+CLEAR_STEPS: Final = 1.5  # of the pace: so well is the share known at which a pause lies
 CLEAR: Final = 2.0  # times the shortest visible pause: nothing that chance makes
 NO_PACE: Final = Pace(np.zeros(1), 0.0, staged=False)
 
@@ -303,9 +304,12 @@ def _ends(
     but not where nothing was sampled any more, or not for a while. Where silence follows, the burst
     has ended or come to a stand.
     """
-    share = split.share if split else 1.0
-    before_s = reading.pace.before(split) if split else 0.0
-    ends = reading.ends_ns - int(before_s * 1e9)
+    share, lag_ns, ends = 1.0, 0, reading.ends_ns
+    if split is not None:
+        # Behind the pause all is late: what is read lies clear of it, and some steps are left.
+        clear = CLEAR_STEPS / reading.pace.steps
+        share, lag_ns = split.share - clear, int(CLEAR_STEPS * reading.pace.usual_s * 1e9)
+        ends = ends - int(reading.pace.before(split) * 1e9) - lag_ns
     period_ns = int(reading.pace.period_s * 1e9)
     clock = reading.clock
     last = int(np.searchsorted(signal.time_ns, reading.ends_ns[-1]))
@@ -316,7 +320,7 @@ def _ends(
         whole = whole and boundaries.is_through(clock, share, clock.turns)
     if whole and boundaries.has_reached(clock, share, clock.turns):
         ends = np.append(ends, ends[-1] + period_ns)
-    ends = reading.when(share, ends)
+    ends = reading.when(share, ends) + lag_ns
     if split is not None:
         ends = _before_stops(signal, ends, period_ns)
     horizon = min(
@@ -470,12 +474,10 @@ def _read_pauses(
         fine = dense and blind <= OPTIMISER_SEEN * pace.period_s
         ceiling = 0.92 if fine else 0.7
         return None, "all_reduce", claim(ceiling, samples, needed, basis)
-    # Of two pauses at telling shares the optimiser's is the one between two even trains, or else
-    # the shorter: buckets wait for compute.
+    # Of two pauses at telling shares the optimiser's is the one between the more even trains, or
+    # else the shorter: buckets wait for compute.
     splits = [pause for pause in found if _is_split(pause.share, pace)]
-    split = min(
-        splits, key=lambda one: (not _parts_trains(one.share, found), one.seconds), default=None
-    )
+    split = min(splits, key=lambda one: (_uneven(one.share, found), one.seconds), default=None)
     if split is None or not _stands_out(split, found):
         forward = pace.outer_s / (pace.outer_s + sum(pause.seconds for pause in found))
         if len(found) >= FEWEST_BUCKETS and forward < FORWARD:
@@ -550,15 +552,22 @@ def _stands_out(split: Pause, found: list[Pause]) -> bool:
 
 def _parts_trains(share: float, found: list[Pause]) -> bool:
     """Whether pauses are of one length before a share of the volume, and of another one behind."""
+    return _uneven(share, found) <= ODD
+
+
+def _uneven(share: float, found: list[Pause]) -> float:
+    """Share of the pauses on either side of a share of the volume that are not as long as others.
+
+    1 where one side has too few of them, or where both sides have pauses of one length.
+    """
     before = [pause.seconds for pause in found if pause.share < share]
     after = [pause.seconds for pause in found if pause.share > share]
-    if min(len(before), len(after)) < 2:
-        return False
-    odd = [
+    if min(len(before), len(after)) < 2 or not _unlike(before, after):
+        return 1.0
+    return max(
         float(np.mean(np.abs(side - np.median(side)) > ALIKE * np.median(side)))
         for side in (np.array(before), np.array(after))
-    ]
-    return max(odd) <= ODD and _unlike(before, after)
+    )
 
 
 def _equal_bursts(found: list[Pause]) -> bool:
