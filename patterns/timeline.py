@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from patterns import boundaries, invented, missed, pauses, turns
-from patterns.accumulation import find_accumulation
+from patterns.accumulation import Accumulation, find_accumulation
 from patterns.boundaries import VolumeClock
 from patterns.calibration import calibrated
 from patterns.claim import claim
@@ -59,6 +59,7 @@ ALIKE: Final = 0.2  # of a pause's length or a burst's bytes: others so near are
 ODD: Final = 0.2  # of a train's pauses: so many may be of another length
 CLEAR_STEPS: Final = 1.5  # of the pace: so well is the share known at which a pause lies
 CLEAR: Final = 2.0  # times the shortest visible pause: nothing that chance makes
+INSIDE: Final = (0.25, 0.75, 0.5)  # of a turn's volume: where turns may be counted from as well
 NO_PACE: Final = Pace(np.zeros(1), 0.0, staged=False)
 
 
@@ -172,7 +173,7 @@ def place(
     told = not may_shard or (collective != "unknown" and not _could_hide(reading.pace))
     window = progress.window_start_ns, progress.window_end_ns
     ends = _ends(window, reading, split, signal)
-    parts = find_accumulation(signal, ends) if may_shard else None
+    parts = _accumulation(reading, signal, ends) if may_shard else None
     if parts is None:
         return Timeline(ends, collective, said, told)
     basis = (
@@ -181,6 +182,18 @@ def place(
     )
     said = claim(0.8, len(reading.clock.owner), 20.0 * reading.clock.turns, basis)
     return Timeline(parts.ends_ns, "reduce_scatter+all_gather", said, told, parts.turns)
+
+
+def _accumulation(
+    reading: _Reading, signal: Pulse, ends_ns: NDArray[np.int64]
+) -> Accumulation | None:
+    """Iterations of several turns; counted from elsewhere where their step lies next to the ends."""
+    found = find_accumulation(signal, ends_ns)
+    for share in () if found else INSIDE:
+        before_ns = int(reading.pace.after(share) * 1e9)
+        inside = np.unique(reading.when(share, reading.ends_ns - before_ns))
+        found = found or find_accumulation(signal, inside)
+    return found
 
 
 def _begins(
@@ -493,6 +506,9 @@ def _read_pauses(
             )
             halves = Pause(HALF, 0.0, 1.0)
             return halves, "reduce_scatter+all_gather", claim(0.7, samples, needed, basis)
+        if _could_hide(pace):
+            basis += "; an optimiser's pause between two of them would not show"
+            return None, "unknown", claim(0.5, 0, 1.0, basis)
         return None, "all_reduce", claim(0.85 if clear else 0.7, samples, needed, basis)
     longest = OPTIMISER_STAGED if pace.staged else OPTIMISER
     if len(found) == 1 and split.seconds > longest * pace.period_s:
@@ -543,7 +559,9 @@ def _stands_out(split: Pause, found: list[Pause]) -> bool:
         return True
     shares = np.array([0.0, *(pause.share for pause in found), 1.0])
     at = int(np.searchsorted(shares, split.share))
-    if _unlike(list(np.diff(shares[: at + 1])), list(np.diff(shares[at:]))):
+    bursts_before, bursts_after = np.diff(shares[: at + 1]), np.diff(shares[at:])
+    several = min(len(bursts_before), len(bursts_after)) > 1
+    if several and _unlike(list(bursts_before), list(bursts_after)):
         return True
     middle = float(np.median(others))
     spread = float(np.median(np.abs(np.array(others) - middle)))

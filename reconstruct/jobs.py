@@ -18,10 +18,11 @@ from scipy.sparse.csgraph import connected_components
 
 from reconstruct.activity import activity, timed
 from reconstruct.bins import BIN_NS, Progress
-from reconstruct.iterations import follow_tempo
+from reconstruct.iterations import follow_cycle, follow_tempo
 from reconstruct.joining import join
 from reconstruct.merging import group_rows
 from reconstruct.period import Period
+from reconstruct.prediction import foretold
 from reconstruct.stops import CYCLES
 from reconstruct.tempo import find_tempo
 from reconstruct.traffic import Traffic, written
@@ -31,6 +32,8 @@ MOST_COMPONENTS: Final = 4096  # with most samples; likeness is a matter of pair
 RECURRING: Final = 0.4  # of the slots that as many samples would fill if spread evenly
 SLOTS: Final = 8
 FEWEST_OF_A_CYCLE: Final = 2 * CYCLES  # samples in which a cycle can show
+BEAT_STEP: Final = 0.01  # of a beat: how finely samples are foretold
+CLEARLY_MORE: Final = 1.15  # times what a beat foretells, that a whole cycle does
 FEWEST_SAMPLES: Final = 5  # of a connection; an RDMA write is no accident, one is enough
 
 
@@ -246,9 +249,11 @@ def _cycle(
         weight,
         [(start + part.end * width, part.period.seconds) for part in tempo],
     )
+    period = max(tempo, key=lambda part: part.end - part.start).period
+    if len(tempo) == 1:
+        period, turns = _whole_cycle(time, weight, period, turns)
     if len(turns) < CYCLES + 1:
         return None
-    period = max(tempo, key=lambda part: part.end - part.start).period
     return Candidate(
         endpoints=members.astype(np.int32),
         connections=connections.astype(np.int32),
@@ -256,3 +261,26 @@ def _cycle(
         turns_ns=turns,
         known_ns=known_ns,
     )
+
+
+def _whole_cycle(
+    time_ns: NDArray[np.int64],
+    weight: NDArray[np.float64],
+    period: Period,
+    turns_ns: NDArray[np.int64],
+) -> tuple[Period, NDArray[np.int64]]:
+    """The period and the turns of the cycle that foretells the samples best."""
+    width_ns = max(BEAT_STEP * period.seconds * 1e9, BIN_NS)
+    best = found = foretold(time_ns, weight, turns_ns, width_ns)
+    whole = period, turns_ns
+    for seconds in period.cycles_s:
+        other = follow_cycle(time_ns, weight, seconds)
+        gain = foretold(time_ns, weight, other, width_ns)
+        if len(other) > CYCLES and gain > max(best, CLEARLY_MORE * found):
+            best = gain
+            usual_s = float(np.median(np.diff(other))) / 1e9
+            whole = (
+                replace(period, seconds=usual_s, rival=max(found / gain, 0.0), longer=0.0),
+                other,
+            )
+    return whole

@@ -33,6 +33,9 @@ DIP_SHARE: Final = 0.6  # the signal must differ from itself between 0 and the p
 REVIVED: Final = 0.8  # of the likeness at the bursts' distance, a whole train later
 FADED: Final = 0.75  # of that, where bursts meet the pause
 SHORTEST_TRAIN: Final = 3  # bursts
+SHORTEST_CYCLE: Final = 1.7  # beats
+MORE_ALIKE: Final = 1.1  # times as much, that a cycle is itself than a beat inside it
+PARTS: Final = (1, 2, 3, 4)  # of several cycles that look more alike than one
 WIDER: Final = 3.3  # smoothing, as of so much a lag, that leaves a beat and steadies a longer cycle
 FEWEST_PAIRS: Final = 0.1  # of the bins, that a likeness rests on
 ENOUGH_PAIRS: Final = 0.4  # the same, for a lag that is too long to be a period
@@ -55,6 +58,8 @@ class Period:
     longer : float
         Likeness at the best lag that is too long to be seen `CYCLES` times, over that at this one:
         clearly above 1 this is the beat of something inside a longer cycle.
+    cycles_s : tuple of float
+        Longer cycles, in seconds, of which this one may be but a beat.
     """
 
     seconds: float
@@ -62,6 +67,7 @@ class Period:
     sigmas: float
     rival: float
     longer: float = 0.0
+    cycles_s: tuple[float, ...] = ()
 
 
 def find_period(
@@ -134,6 +140,7 @@ def find_period(
         sigmas=float(similarity[lag] / noise[lag]),
         rival=float(score[shorter].max() / score[lag]) if len(shorter) else 0.0,
         longer=float(alike[1:].max(initial=0.0) / max(float(alike[0]), 1e-9)),
+        cycles_s=tuple(one * bin_s for one in _cycles(likeness, pairs, lag, longest)),
     )
 
 
@@ -240,6 +247,27 @@ def _whole_train(
     low = min(FADED * score[train], score[train] - NOISE_SIGMAS * noise[train])
     faded = crest.min(initial=np.inf) <= low
     return train if faded and score[train] >= REVIVED * score[lag] else lag
+
+
+def _cycles(
+    likeness: NDArray[np.float64], pairs: NDArray[np.float64], lag: int, longest: int
+) -> list[int]:
+    """Lags of whole cycles that the signal may have, where `lag` is but that of a beat inside.
+
+    Smoothed alike, no multiple of a cycle is clearly more like it than the cycle itself. Of the one
+    that is, parts may be the cycle.
+    """
+    lags = np.arange(int(SHORTEST_CYCLE * lag), longest + 1)
+    lags = lags[pairs[lags] >= FEWEST_PAIRS * pairs[0]]
+    if not len(lags):
+        return []
+    every = np.append(lag, lags)
+    wide = _level(np.full(len(every), int(WIDER * lag)), len(likeness))
+    alike = _at_level(likeness, wide, every)
+    best = int(lags[alike[1:].argmax()])
+    if alike[1:].max() < MORE_ALIKE * alike[0]:
+        return []
+    return [round(best / part) for part in PARTS if best / part >= lags[0]]
 
 
 def _refine(similarity: NDArray[np.float64], lag: int) -> float:

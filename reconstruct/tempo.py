@@ -20,6 +20,9 @@ from reconstruct.period import SMOOTHING_SHARE, Period, find_period, likeness_at
 PARTS: Final = 4  # lengths of a part that the window holds
 STEPS: Final = 2  # parts begin so often in each
 SAME: Final = 0.1  # of a period: parts that differ by less are followed as one
+TRAIN: Final = (
+    1.7  # times a period: whoever finds so much longer a one in a stretch found its train
+)
 CLEARLY: Final = 0.1  # more alike at the own period than at the other
 
 
@@ -90,10 +93,24 @@ def find_tempo(
             gain = likeness_at(pieces[own], lags[own]) - likeness_at(pieces[own], lags[near])
             if gain < CLEARLY:
                 return alone
+    if any(_a_train(pieces[i], pieces[j], lags[i], lags[j]) for i, j in pairwise(range(len(kept)))):
+        return [Stretch(0, n, _clearest(kept[int(np.argmax(lags))]))]
     return [
         Stretch(start, end, _clearest(run))
         for (start, end), run in zip(pairwise(edges), kept, strict=True)
     ]
+
+
+def _a_train(
+    one: NDArray[np.float64], other: NDArray[np.float64], lag: float, next_lag: float
+) -> bool:
+    """Whether two stretches show one cycle, of which the other sees a beat only.
+
+    Steps that take several times as long do not carry so many times as much.
+    """
+    rates = float(one.mean()), float(other.mean())
+    apart = max(lag, next_lag) / min(lag, next_lag)
+    return apart >= TRAIN and max(rates) <= (1 + SAME) * min(rates)
 
 
 def _clearest(run: Sequence[tuple[int, Period]]) -> Period:
