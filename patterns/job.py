@@ -26,7 +26,8 @@ from reconstruct.edges import Flows, measure
 from reconstruct.jobs import Candidate
 from reconstruct.outflow import outflow
 from reconstruct.restarts import restarts
-from reconstruct.volumes import Volumes
+from reconstruct.rounds import unrolled
+from reconstruct.volumes import Volumes, window_volumes
 
 FULL: Final = 0.9  # of the path MTU: a data packet, not the few bytes of a marker
 FIRM_RHYTHM: Final = 0.5  # split-half reliability from which rails of a job find each other
@@ -76,6 +77,9 @@ def study_job(
     name : str
         Id of the job.
     """
+    told = unrolled(progress, candidate)
+    if told is not progress:
+        progress, volumes = told, window_volumes(told)
     flows = measure(progress, candidate)
     found = recognise(flows, split(flows, steady(flows), host_of))
     if not is_job(progress, flows, found, host_of):
@@ -83,7 +87,7 @@ def study_job(
     fewer = without_servers(progress, candidate, found)
     if fewer is not candidate:
         candidate, flows, found = _cut_anew(progress, fewer, fewer.turns_ns, host_of)
-    candidate, flows, found, reducing, told = _place_iterations(
+    candidate, flows, found, reducing, sure = _place_iterations(
         progress, candidate, flows, found, host_of
     )
     if not is_job(progress, flows, found, host_of):
@@ -127,7 +131,7 @@ def study_job(
         ),
     )
     beat = _beat(progress, candidate, flows, found, volume)
-    return Study(result, candidate.turns_ns, beat, told)
+    return Study(result, candidate.turns_ns, beat, sure)
 
 
 def _beat(

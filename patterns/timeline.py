@@ -187,7 +187,7 @@ def place(
 def _accumulation(
     reading: _Reading, signal: Pulse, ends_ns: NDArray[np.int64]
 ) -> Accumulation | None:
-    """Iterations of several turns; counted from elsewhere where their step lies next to the ends."""
+    """Iterations of several turns, counted from inside a turn where their step lies at its end."""
     found = find_accumulation(signal, ends_ns)
     for share in () if found else INSIDE:
         before_ns = int(reading.pace.after(share) * 1e9)
@@ -497,7 +497,7 @@ def _read_pauses(
             basis = f"{len(found) + 1} bursts, and between no two of them time for a forward pass"
             basis += ": parameters are gathered as well"
             return None, "reduce_scatter+all_gather", claim(0.8, samples, needed, basis)
-        clear = min(pause.clearness for pause in found) >= CLEAR
+        clear = _blind_s(pace) <= OPTIMISER_SEEN * pace.period_s
         basis = f"{len(found) + 1} buckets of gradients per iteration"
         if _parts_trains(HALF, found) and _equal_bursts(found):
             basis = (
@@ -509,7 +509,7 @@ def _read_pauses(
         if _could_hide(pace):
             basis += "; an optimiser's pause between two of them would not show"
             return None, "unknown", claim(0.5, 0, 1.0, basis)
-        return None, "all_reduce", claim(0.85 if clear else 0.7, samples, needed, basis)
+        return None, "all_reduce", claim(0.85 if clear else 0.65, samples, needed, basis)
     longest = OPTIMISER_STAGED if pace.staged else OPTIMISER
     if len(found) == 1 and split.seconds > longest * pace.period_s:
         basis = "two bursts per iteration, far apart as two buckets are"
@@ -525,9 +525,14 @@ def _read_pauses(
 
 def _could_hide(pace: Pace) -> bool:
     """Whether the pause of an optimiser may be there and not show."""
+    return _blind_s(pace) > OPTIMISER_HIDDEN * pace.period_s
+
+
+def _blind_s(pace: Pace) -> float:
+    """The longest pause that would not show where an optimiser's may lie."""
     limit_s = pauses.shortest_visible(pace)
     at = [round(share * pace.steps) + near for share in (HALF, TWO_THIRDS) for near in (-1, 0)]
-    return float(limit_s[at].max()) > OPTIMISER_HIDDEN * pace.period_s
+    return float(limit_s[at].max())
 
 
 def _read_train(reading: _Reading, train: Train) -> tuple[Pause | None, Collective, Claim]:

@@ -17,6 +17,7 @@ from collector.schema import I32, I64
 from reconstruct.bins import Progress, ProgressBins
 from reconstruct.jobs import Candidate
 from reconstruct.restarts import restarts, spans, undisturbed
+from reconstruct.rounds import ambiguous
 from reconstruct.stops import CYCLES
 from reconstruct.traffic import written
 from reconstruct.volumes import contradicts
@@ -27,6 +28,7 @@ LOOSE: Final = 0.35  # and where there are few such, how well at least
 ENOUGH_SHARP: Final = 100
 STRAIGHT_SAMPLES: Final = 20
 STRAIGHT_ERROR: Final = 0.02
+UNROLLED_ERROR: Final = 0.006
 SMALL: Final = 0.2  # of a connection's mean packet
 
 
@@ -132,7 +134,10 @@ def measure(progress: Progress, job: Candidate) -> Flows:
     counted *= payload_share[job.connections]
     # A straight line through many samples is no accident, whatever rate the exporter claims.
     straight = (samples >= STRAIGHT_SAMPLES) & (error <= STRAIGHT_ERROR)
-    doubtful = contradicts(volume, counted, samples) & ~straight
+    # Where rounds of a counter go by unseen, any volume may look straight.
+    unclear = ambiguous(progress)[job.connections]
+    doubtful = contradicts(volume, counted, samples) & ~(straight & ~unclear)
+    doubtful |= unclear & (error > UNROLLED_ERROR)
     volume = np.where(doubtful, counted, volume)
     error = np.where(doubtful, 1 / np.sqrt(np.maximum(samples, 1)), error)
     seen = np.unique(owner * len(length) + turn) // len(length)
