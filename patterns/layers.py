@@ -214,6 +214,5 @@ def _explained(flows: Flows, parts: list[Part]) -> float:
         if part.shape is None:
             continue
         sure = part.shape.missing == 0 and part.shape.ambiguous is None
-        pair = len(part.shape.members) == 2
-        good += (1.0 if sure or pair else 0.5) * float(flows.bytes_per_turn[part.flows].sum())
+        good += (1.0 if sure else 0.5) * float(flows.bytes_per_turn[part.flows].sum())
     return good / total if total > 0 else 0.0
