@@ -32,6 +32,7 @@ from reconstruct.volumes import Volumes, window_volumes
 FULL: Final = 0.9  # of the path MTU: a data packet, not the few bytes of a marker
 FIRM_RHYTHM: Final = 0.5  # split-half reliability from which rails of a job find each other
 MARKS_PER_TURN: Final = 800  # samples of a turn that place its end as well as more would
+FEW_MARKS: Final = 10  # samples of a group and turn: with fewer, its end is not known by itself
 FEWEST_MARKS: Final = 2  # connections of a group, however well one of them is sampled
 EVEN: Final = 0.5  # as likely one job as not: no claim is less
 EXPLAINED: Final = 0.5  # of a candidate's bytes must lie in groups, or its rhythm is no job
@@ -139,10 +140,10 @@ def _beat(
 ) -> Beat:
     """What places the iterations of this job in other windows."""
     keys = progress.connections.key[flows.connection]
-    marking, marks = _marking(found)
+    marking, marks = _marking(found, len(candidate.turns_ns) - 1)
     lengths = np.diff(candidate.turns_ns)
     turns = max(len(lengths), 1)
-    groups: list[NDArray[np.integer]] = [f.rows for f in marking]
+    groups: list[NDArray[np.integer]] = [*_together(flows, found, marking, turns)]
     enough = turns * MARKS_PER_TURN / len(groups)
     # Where connections take turns, none of them stands for the others.
     if marks in ("burst", "bursts"):
@@ -160,13 +161,30 @@ def _beat(
     )
 
 
-def _marking(found: list[Found]) -> tuple[list[Found], Marks]:
+def _marking(found: list[Found], turns: int) -> tuple[list[Found], Marks]:
     """Groups that mark iterations, and how: those that reduce gradients, or else all."""
     reducers = [f for f in found if f.role.kind == "dp"]
     # What two members run is the role's to say.
-    return reducers or found, marks_of(
-        [replace(f.shape, algorithm=f.role.algorithm) for f in reducers]
-    )
+    shapes = [replace(f.shape, algorithm=f.role.algorithm) for f in reducers]
+    weakest = min((f.samples for f in reducers), default=0)
+    return reducers or found, marks_of(shapes, weakest / max(turns, 1))
+
+
+def _together(
+    flows: Flows, found: list[Found], marking: list[Found], turns: int
+) -> list[NDArray[np.intp]]:
+    """Rows of the groups that mark iterations; those of like groups as one where samples are few.
+
+    Stages of a pipeline end at different moments and stay apart.
+    """
+    rows = [f.rows for f in marking]
+    few = min(flows.samples[r].sum() for r in rows) < FEW_MARKS * turns
+    if not few or any(f.role.kind == "pp" for f in found):
+        return rows
+    like: dict[tuple[str, int], list[NDArray[np.intp]]] = {}
+    for f in marking:
+        like.setdefault((f.role.kind, len(f.shape.members)), []).append(f.rows)
+    return [np.concatenate(r) for r in like.values()]
 
 
 def _most_sampled(flows: Flows, rows: NDArray[np.integer], enough: float) -> NDArray[np.integer]:
@@ -211,8 +229,9 @@ def _place_iterations(
     With what the burst says of the collective, and whether that end is told from all others.
     """
     unknown: tuple[Collective, Claim] = "unknown", claim(0.5, 0, 1.0, "no gradient burst to read")
-    marking, marks = _marking(found)
-    rows = [flows.connection[f.rows] for f in marking]
+    turns = max(len(candidate.turns_ns) - 1, 1)
+    marking, marks = _marking(found, turns)
+    rows = [flows.connection[r] for r in _together(flows, found, marking, turns)]
     placed = timeline.place(progress, rows, candidate.turns_ns, marks)
     if placed is None and marks == "begin":
         true = invented.true_ends(progress, candidate.connections, candidate.turns_ns)
