@@ -491,7 +491,7 @@ def _read_pauses(
     # else the shorter: buckets wait for compute.
     splits = [pause for pause in found if _is_split(pause.share, pace)]
     split = min(splits, key=lambda one: (_uneven(one.share, found), one.seconds), default=None)
-    if split is None or not _stands_out(split, found):
+    if split is None or not _stands_out(split, found) or _behind_half(split, found):
         forward = pace.outer_s / (pace.outer_s + sum(pause.seconds for pause in found))
         if len(found) >= FEWEST_BUCKETS and forward < FORWARD:
             basis = f"{len(found) + 1} bursts, and between no two of them time for a forward pass"
@@ -565,8 +565,8 @@ def _stands_out(split: Pause, found: list[Pause]) -> bool:
     shares = np.array([0.0, *(pause.share for pause in found), 1.0])
     at = int(np.searchsorted(shares, split.share))
     bursts_before, bursts_after = np.diff(shares[: at + 1]), np.diff(shares[at:])
-    several = min(len(bursts_before), len(bursts_after)) > 1
-    if several and _unlike(list(bursts_before), list(bursts_after)):
+    even = max(_odd(bursts_before), _odd(bursts_after)) <= ODD
+    if even and _unlike(list(bursts_before), list(bursts_after)):
         return True
     middle = float(np.median(others))
     spread = float(np.median(np.abs(np.array(others) - middle)))
@@ -587,10 +587,21 @@ def _uneven(share: float, found: list[Pause]) -> float:
     after = [pause.seconds for pause in found if pause.share > share]
     if min(len(before), len(after)) < 2 or not _unlike(before, after):
         return 1.0
-    return max(
-        float(np.mean(np.abs(side - np.median(side)) > ALIKE * np.median(side)))
-        for side in (np.array(before), np.array(after))
-    )
+    return max(_odd(np.array(side)) for side in (before, after))
+
+
+def _odd(of_a_train: NDArray[np.float64]) -> float:
+    """Share of some lengths that are not nearly their median."""
+    median = np.median(of_a_train)
+    return float(np.mean(np.abs(of_a_train - median) > ALIKE * median))
+
+
+def _behind_half(split: Pause, found: list[Pause]) -> bool:
+    """Whether a pause is but one of the train behind half of the bytes, where another one ends."""
+    after = [pause.seconds for pause in found if pause.share > split.share]
+    if split.share - HALF <= SHARE_WITHIN or not after or not _parts_trains(HALF, found):
+        return False
+    return abs(split.seconds - float(np.median(after))) <= ALIKE * float(np.median(after))
 
 
 def _equal_bursts(found: list[Pause]) -> bool:
