@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from patterns.missed import Pulse
 from reconstruct.bins import Progress
+from reconstruct.restarts import restarts
 
 WHOLE_WITHIN: Final = 0.25  # iterations: what passed between two ends is whole up to this
 READABLE: Final = 0.1  # median distance from whole, up to which the bytes tell anything
@@ -22,6 +23,8 @@ LOOK_BACK: Final = 8  # ends in a row that may be false
 ODD: Final = 0.06  # iterations: bytes of so much lie between pauses that are told apart
 NOISES: Final = 3.0  # and so many times what the error of a step may add up to
 NEAR: Final = 0.08  # iterations: where the pause of most turns is looked for in the others
+FEWEST_ENDS: Final = 4  # to know what an iteration sends
+WHOLE_SENT: Final = 0.75  # of the usual samples: with fewer, no iteration was sent
 AS_LONG: Final = 0.5  # of the gap in most turns: what is found there is that pause
 
 
@@ -111,6 +114,37 @@ def in_one_pause(
     middles = np.concatenate([middles_ns[~off], found.sum(axis=1) // 2])
     ends, first = np.unique(ends, return_index=True)
     return ends, middles[first]
+
+
+def behind_start_ups(
+    progress: Progress,
+    connections: NDArray[np.int32],
+    signal: Pulse,
+    ends_ns: NDArray[np.int64],
+) -> NDArray[np.bool_]:
+    """Which ends are those of iterations, not of what a job sends when it starts; bool[k].
+
+    Parameters that are spread at a start pass over the same links as gradients and pause behind
+    like these, but they carry less than an iteration does.
+    """
+    true = np.ones(len(ends_ns), np.bool_)
+    if len(ends_ns) < FEWEST_ENDS or not len(signal.time_ns):
+        return true
+    gone = np.append(0.0, np.cumsum(signal.weight))
+    at = np.searchsorted(signal.time_ns, ends_ns, "right")
+    usual = float(np.median(np.diff(gone[at])))
+    period_ns = float(np.median(np.diff(ends_ns)))
+    begins = [int(resumed) for _, resumed in restarts(progress, connections)]
+    first_ns = int(signal.time_ns[0])
+    # In a period of silence an iteration would have shown.
+    if first_ns - progress.window_start_ns > period_ns:
+        begins.append(first_ns)
+    for begin_ns in begins:
+        first = int(np.searchsorted(ends_ns, begin_ns))
+        if first < len(ends_ns):
+            sent = gone[at[first]] - gone[np.searchsorted(signal.time_ns, begin_ns)]
+            true[first] = sent >= WHOLE_SENT * usual
+    return true
 
 
 def _folded(turns: NDArray[np.float64]) -> NDArray[np.float64]:

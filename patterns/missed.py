@@ -97,7 +97,9 @@ def _without_cut_off(
     turns = np.diff(ends_ns) / period
     count = np.maximum(np.rint(turns), 1)
     off = _away(progress, connections, ends_ns, count) + np.abs(turns - count)
-    kept = ~suspect | (np.append(off[:1], off) <= WHOLE_WITHIN)
+    # Nothing tells of the time before the first end: a job that stopped behind it went on from it.
+    first = float(_away(progress, connections, ends_ns[:2], np.ones(1))[0])
+    kept = ~suspect | (np.append(min(first, off[0]), off) <= WHOLE_WITHIN)
     return ends_ns[kept], middles_ns[kept]
 
 
@@ -159,13 +161,19 @@ def _away(
         # Nothing moves in a pause: the nearer sample tells, however far away the other one is.
         nearer = bins.first_ns[late] - moments_ns < moments_ns - bins.last_ns[early]
         steps = np.diff(np.where(nearer, bins.first_seq[late], bins.last_seq[early]))
-        typical = float(np.median(steps))
+        # Outside its first and last sample a connection may not have been there.
+        lived = (moments_ns >= bins.first_ns[first]) & (moments_ns <= bins.last_ns[last - 1])
+        lived = lived[1:] & lived[:-1]
+        typical = float(np.median(steps[lived])) if lived.any() else 0.0
         if typical > 0:
             circle.append(2.0 ** (PSN_BITS if roce[connection] else 32) / typical)
             off = steps / typical - count
-            away.append(off - circle[-1] * np.rint(off / circle[-1]))
+            away.append(np.where(lived, off - circle[-1] * np.rint(off / circle[-1]), np.nan))
     if not away:
         return np.full(len(moments_ns) - 1, np.inf)
+    every = np.array(away)
+    unknown = np.isnan(every).all(axis=0)
+    every[:, unknown] = np.inf
     # On the far side of the circle more and less are the same, and their median is nothing.
-    far = np.median(np.abs(away) / np.array(circle)[:, None], axis=0) > FAR_SIDE
-    return np.where(far, np.inf, np.abs(np.median(away, axis=0)))
+    far = np.nanmedian(np.abs(every) / np.array(circle)[:, None], axis=0) > FAR_SIDE
+    return np.where(far | unknown, np.inf, np.abs(np.nanmedian(every, axis=0)))

@@ -138,6 +138,22 @@ def place(
     """
     connections = np.concatenate(groups)
     signal = pulse(progress, connections)
+    placed = _placed(progress, groups, signal, turns_ns, marks)
+    if placed is None or marks == "begin":
+        return placed
+    true = invented.behind_start_ups(progress, connections, signal, placed.ends_ns)
+    return replace(placed, ends_ns=placed.ends_ns[true])
+
+
+def _placed(
+    progress: Progress,
+    groups: Sequence[NDArray[np.int32]],
+    signal: Pulse,
+    turns_ns: NDArray[np.int64],
+    marks: Marks,
+) -> Timeline | None:
+    """What `place` returns, with ends also where a run of the job had but begun."""
+    connections = np.concatenate(groups)
     pause = longest_pause(signal, turns_ns)
     if pause is None:
         return None
@@ -166,7 +182,7 @@ def place(
     train = find_train(reading.pace) if may_shard else None
     if train is None:
         reading = _without_repeats(progress, groups, reading)
-        hidden_s = _hidden_s(progress, np.concatenate(groups))
+        hidden_s = _hidden_s(progress, connections)
         split, collective, said = _read_pauses(reading, hidden_s, may_shard=may_shard)
     else:
         split, collective, said = _read_train(reading, train)
