@@ -414,7 +414,11 @@ def _from_longest_pause(
     if longest is None or longest.seconds <= reading.pace.outer_s or longest.clearness < CLEAR:
         return reading
     before_ns = int(reading.pace.before(longest) * 1e9)
-    ends = boundaries.reached(reading.clock, longest.share, reading.ends_ns - before_ns)
+    crude = reading.ends_ns
+    if boundaries.has_reached(reading.clock, longest.share, reading.clock.turns):
+        # The window may hold this pause once more, behind the last one of the others.
+        crude = np.append(crude, crude[-1] + int(reading.pace.period_s * 1e9))
+    ends = boundaries.reached(reading.clock, longest.share, crude - before_ns)
     middles = ends + int(longest.seconds / 2 * 1e9)
     inside = (middles > progress.window_start_ns) & (middles < progress.window_end_ns)
     if inside.sum() < 2:
