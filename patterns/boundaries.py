@@ -27,6 +27,8 @@ CURVE_BINS: Final = 10
 ROUNDS: Final = 4
 LATEST: Final = 0.9  # quantile of the groups' ends: the last of them, less their noise
 CLOSEST: Final = 0.2  # of the median distance of samples around pauses: no weight is beyond that
+FAR: Final = 2.0  # times that distance: what lies further off the line is in no pause of it
+REWEIGHTED: Final = 3
 FEWEST_TURNS: Final = 3  # pauses with samples around them, before a volume is known
 UNSEEN: Final = 0.1  # of a turn: a moment so far behind the sample before it was put there
 BLIND: Final = 1.5  # turns without any sample: telemetry was missing, or the job stood still
@@ -154,13 +156,17 @@ def _line(
     for row, short in _rounds_lost(progress, rows, turn, at, position, blind):
         position[at > row] += short
         gone[row:] += short
-    # The position in a pause lies between those of the samples around it: some are close.
+    # The position in a pause lies between those of the samples around it: some are close. One that
+    # does not fit was read in another pause of its turn.
     apart = np.abs(behind - before).astype(np.float64)
-    weight = 1 / np.maximum(apart, max(CLOSEST * float(np.median(apart)), 1.0)) ** 2
-    weight /= weight.sum()
-    middle, mean = (weight * turn).sum(), (weight * position).sum()
-    moved = (weight * (turn - middle) * (position - mean)).sum()
-    volume = float(moved / (weight * (turn - middle) ** 2).sum())
+    apart = np.maximum(apart, max(CLOSEST * float(np.median(apart)), 1.0))
+    weight = 1 / apart**2
+    for _ in range(REWEIGHTED):
+        middle, mean = np.average(turn, weights=weight), np.average(position, weights=weight)
+        moved = np.average((turn - middle) * (position - mean), weights=weight)
+        volume = float(moved / np.average((turn - middle) ** 2, weights=weight))
+        wrong = position - mean - volume * (turn - middle)
+        weight = 1 / (apart * (1 + (wrong / (FAR * apart)) ** 2)) ** 2
     return (gone - mean) / volume + middle if volume > 0 else None
 
 
