@@ -26,6 +26,7 @@ from reconstruct.edges import Flows, measure
 from reconstruct.jobs import Candidate
 from reconstruct.outflow import outflow
 from reconstruct.restarts import restarts
+from reconstruct.steadied import steadied
 from reconstruct.volumes import Volumes
 
 FULL: Final = 0.9  # of the path MTU: a data packet, not the few bytes of a marker
@@ -116,7 +117,7 @@ def study_job(
         parallelism=replace(sizes, confidence=min(sizes.confidence, together.confidence)),
         groups=groups,
         ranks=ranks_of(endpoints, hosts, groups),
-        edges=edges_between(progress, volumes, candidate),
+        edges=edges_between(progress, steadied(volumes, flows, [f.rows for f in found]), candidate),
         period_s=period,
         period_ci_s=interval,
         iterations=iterations,
