@@ -97,7 +97,12 @@ def _in_stage_order(found: list[Found], chain_of: dict[int, Chain]) -> list[Foun
     # An endpoint counts to its largest group, not to that of replicas of an expert.
     reducing.sort(key=lambda group: len(group[1].members))
     group_of = {v: i for i, shape in reducing for v in shape.members}
-    pipelines = [i for i, item in enumerate(found) if item.role.algorithm == "chain"]
+    # What is handed on one way has the direction of its data.
+    pipelines = [
+        i
+        for i, item in enumerate(found)
+        if item.role.algorithm == "chain" and item.shape.collective is None
+    ]
     turned = stages.orient([chain_of[id(found[i].shape)] for i in pipelines], group_of)
     out = list(found)
     for i, (shape, order) in zip(pipelines, turned, strict=True):
