@@ -24,7 +24,7 @@ class Volumes:
     bytes : float64[c]
         Payload by sequence progress, first to last sample, with one mean gap added at each end.
     wire_bytes : float64[c]
-        The same with headers, at the observed segment size.
+        The same with headers, at the observed segment size, and frames that hold nothing else.
     bytes_by_count : float64[c]
         Frames times sampling rate: the cross-check.
     spanned : float64[c]
@@ -69,7 +69,7 @@ def window_volumes(progress: Progress) -> Volumes:
     volume = np.where(followed, span * whole * unit, counted)
     return Volumes(
         bytes=volume,
-        wire_bytes=volume / np.maximum(payload_share, 1e-9),
+        wire_bytes=volume / np.maximum(payload_share, 1e-9) + connections.bare_bytes,
         bytes_by_count=scaled,
         spanned=np.where(followed, span * unit, np.nan),
         samples=samples.astype(np.int64),
