@@ -48,8 +48,9 @@ def calibrated(clock: VolumeClock, ends_ns: NDArray[np.int64]) -> VolumeClock:
     """
     inside = clock.turn < len(ends_ns)
     group = clock.group[clock.owner]
-    held = np.bincount(group)
-    coarse = held <= FINE * np.bincount(clock.group, minlength=len(held)) * len(ends_ns)
+    members = np.bincount(clock.group)
+    held = np.bincount(group, minlength=len(members))  # the last groups may have no rows
+    coarse = held <= FINE * members * len(ends_ns)
     rows = np.flatnonzero(inside & ((held >= FEWEST_ROWS) & coarse)[group])
     if not len(rows):
         return clock

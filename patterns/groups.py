@@ -92,18 +92,25 @@ def _loose(flows: Flows, parts: Sequence[Part], drawn: Sequence[Drawn]) -> float
 
 
 def _in_stage_order(found: list[Found], chain_of: dict[int, Chain]) -> list[Found]:
-    """Pipelines turned so that stage 0 comes first."""
+    """Pipelines turned so that stage 0 comes first; of reductions down a path the root does."""
     reducing = [(i, item.shape) for i, item in enumerate(found) if item.role.kind == "dp"]
     # An endpoint counts to its largest group, not to that of replicas of an expert.
     reducing.sort(key=lambda group: len(group[1].members))
     group_of = {v: i for i, shape in reducing for v in shape.members}
-    pipelines = [i for i, item in enumerate(found) if item.role.algorithm == "chain"]
+    # What is handed on one way has the direction of its data.
+    pipelines = [
+        i
+        for i, item in enumerate(found)
+        if item.role.algorithm == "chain" and item.shape.collective is None
+    ]
     turned = stages.orient([chain_of[id(found[i].shape)] for i in pipelines], group_of)
     out = list(found)
     for i, (shape, order) in zip(pipelines, turned, strict=True):
         # Where links may be unseen, an interleaved pipeline shows as a path from another stage on.
         whole = claim(SHAPE_CEILING, found[i].samples, 1.5, order.basis).confidence
         order = replace(order, confidence=min(order.confidence, whole))
+        if found[i].role.kind == "dp":
+            shape = stages.backwards(shape)  # what leads is the reduction, to the root
         out[i] = replace(found[i], shape=shape, order=order)
     return out
 
@@ -269,6 +276,8 @@ def _collective(item: Found, reducing: tuple[Collective, Claim]) -> tuple[Collec
         return item.shape.collective, role.algorithm_claim
     if role.algorithm == "all_to_all":
         return "all_to_all", role.algorithm_claim
+    if role.algorithm == "chain" and role.kind == "dp":
+        return "all_reduce", role.kind_claim
     if role.algorithm == "chain" or (role.kind == "cp" and role.sent):
         return "send_recv", role.kind_claim
     if role.kind != "dp":

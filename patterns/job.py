@@ -27,6 +27,7 @@ from reconstruct.jobs import Candidate
 from reconstruct.outflow import outflow
 from reconstruct.restarts import restarts
 from reconstruct.rounds import unrolled
+from reconstruct.steadied import steadied
 from reconstruct.volumes import Volumes, window_volumes
 
 FULL: Final = 0.9  # of the path MTU: a data packet, not the few bytes of a marker
@@ -121,7 +122,7 @@ def study_job(
         parallelism=replace(sizes, confidence=min(sizes.confidence, together.confidence)),
         groups=groups,
         ranks=ranks_of(endpoints, hosts, groups),
-        edges=edges_between(progress, volumes, candidate),
+        edges=edges_between(progress, steadied(volumes, flows, [f.rows for f in found]), candidate),
         period_s=period,
         period_ci_s=interval,
         iterations=iterations,

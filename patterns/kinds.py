@@ -21,6 +21,7 @@ from typing import Final, Literal
 import numpy as np
 
 from patterns import phases
+from patterns.alternation import alternate
 from patterns.claim import ROLE_CEILING, WEAK_ROLE_CEILING
 from patterns.equality import equal_volume
 from patterns.families import Drawn, Family, families, lie
@@ -30,6 +31,7 @@ from reconstruct.edges import Flows
 BURST: Final = 0.6  # a gradient burst fills less of the turn than this
 THROUGHOUT: Final = 0.4  # and what every layer sends fills more than this,
 LONGER: Final = 1.3  # more by this factor than the gradients do, and
+BRIEF: Final = 0.15  # a pipeline would rest for six sevenths of the turn
 BESIDE: Final = 0.3  # of its samples lie where the gradients are still
 TOGETHER: Final = 0.5  # of one family's samples in the other's phases: they pass together
 SAMPLES_FOR_TIME: Final = phases.FEWEST_OF_A_SET  # of a family: fewer leave phases empty
@@ -161,7 +163,7 @@ def _verdict(
         return _inside(flows, family, every, gradients, loose)
     if way == "across":
         return _across(flows, family, gradients)
-    return _beside(family)
+    return _beside(flows, family)
 
 
 def _unknown(basis: str) -> Verdict:
@@ -300,13 +302,42 @@ def _like_shards(flows: Flows, family: Family, gradients: Family) -> bool:
     return any(abs(inner / outer / one - 1) <= LIKE_SHARDS for one in wanted)
 
 
-def _beside(family: Family) -> Verdict:
+def _beside(flows: Flows, family: Family) -> Verdict:
     """A family whose endpoints no gradient group shows whole."""
     if family.algorithm == "chain":
-        return _stages(family)
+        return _stages(family) if _works(family) else _burst_on_path(flows, family)
     if family.algorithm == "pair" and family.apart and family.messages != "collective":
         return _stages(family)
     return _unknown(f"{family.algorithm} of {family.size}, and no gradient groups to lie in")
+
+
+def _works(family: Family) -> bool:
+    """Whether a path is used through much of the turn, as far as samples tell.
+
+    The last stage of p has sent its first gradient when the first has passed on p - 1 times what a
+    stage computes in, and then that comes back as slowly: all but 1 / p of a pipeline's time lies
+    between its first and its last transfer, however few micro-batches there are.
+    """
+    seen = family.profile.sum() >= SAMPLES_FOR_TIME
+    return not seen or family.messages is not None or phases.arc(family.profile) >= THROUGHOUT
+
+
+def _burst_on_path(flows: Flows, family: Family) -> Verdict:
+    """No stages, but all of a path at once: in turn, a reduction to one end and its broadcast."""
+    share = phases.arc(family.profile)
+    basis = f"path of {family.size} used both ways within {share:.0%} of a turn"
+    if share < BRIEF and all(_in_turn(flows, item) for item in family.items):
+        return Verdict("dp", 0.85, basis + ", first one way, then the other: no stages compute")
+    return _unknown(basis + ": stages that rest, or neighbours, or a reduction and its broadcast")
+
+
+def _in_turn(flows: Flows, item: Drawn) -> bool:
+    """Whether a path's directions take turns."""
+    place = {v: n for n, v in enumerate(item.shape.members)}
+    rows = item.part.flows
+    ends = zip(flows.src[rows].tolist(), flows.dst[rows].tolist(), strict=True)
+    down = np.array([place[u] < place[v] for u, v in ends], np.bool_)
+    return alternate(flows, [rows[down], rows[~down]]) is True
 
 
 def _stages(family: Family) -> Verdict:

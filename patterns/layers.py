@@ -74,10 +74,31 @@ def split(flows: Flows, rows: NDArray[np.intp], host_of: Mapping[int, str]) -> l
     """
     parts = []
     for part in _best(flows, rows, _cuts(flows, rows), host_of):
-        # What no cut of all explains may be two of nearly equal volume.
-        finer = [] if part.shape else _best(flows, part.flows, [_finely(flows, part)], host_of)
+        if part.shape is None:
+            # What no cut of all explains may be two of nearly equal volume.
+            finer = _best(flows, part.flows, [_finely(flows, part)], host_of)
+        else:
+            finer = _beneath(flows, part, host_of)
         parts += finer if finer and all(map(_whole, finer)) else [part]
     return crossed.join(parts, host_of)
+
+
+def _beneath(flows: Flows, part: Part, host_of: Mapping[int, str]) -> list[Part]:
+    """An exchange and what else runs between its members, where connections of their own show it.
+
+    Where everyone sends to everyone, any other edges change nothing of the picture.
+    """
+    if not _everyone(part) or len(part.flows) == part.graph.number_of_edges():
+        return []
+    cuts = [cut for cut in _cuts(flows, part.flows) if cut.any()]
+    finer = _best(flows, part.flows, cuts, host_of)
+    exchanges_left = [one for one in finer if _everyone(one) and len(one.graph) == len(part.graph)]
+    return finer if exchanges_left else []
+
+
+def _everyone(part: Part) -> bool:
+    shape = part.shape
+    return shape is not None and shape.algorithm == "all_to_all" and shape.variant is None
 
 
 def _finely(flows: Flows, part: Part) -> NDArray[np.int64]:

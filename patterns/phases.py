@@ -42,6 +42,33 @@ def active_share(flows: Flows, rows: NDArray[np.intp], part: float = 0.9) -> flo
     return float(np.searchsorted(np.cumsum(profile), part * total) + 1) / PHASES
 
 
+def arc(profile: NDArray[np.float64], part: float = 0.9) -> float:
+    """Shortest share of the turn, in one piece, that holds `part` of the samples; 0 to 1.
+
+    A piece may lie across the turn's end. It is 1 where a profile has no samples.
+    """
+    if profile.sum() <= 0:
+        return 1.0
+    gone = np.concatenate([[0.0], np.cumsum(np.tile(profile, 2))])
+    wanted = part * profile.sum() * (1 - 1e-9)  # sums in another order end in other digits
+    ends = np.searchsorted(gone, gone[:PHASES] + wanted)
+    return float((ends - np.arange(PHASES)).min() / PHASES)
+
+
+def opened(profile: NDArray[np.float64]) -> int:
+    """Slot at which to begin to read a profile.
+
+    It is 0, but where a burst lies across the turn's end the middle of the longest pause.
+    """
+    quiet = ~active(profile, UNBROKEN)
+    if profile.sum() < FEWEST_OF_A_SET or quiet[0] or quiet[-1] or not quiet.any():
+        return 0
+    edges = np.flatnonzero(np.diff(quiet.astype(np.int8)))
+    first, last = edges[::2] + 1, edges[1::2] + 1
+    longest = int(np.argmax(last - first))
+    return int(first[longest] + last[longest]) // 2
+
+
 def overlap(flows: Flows, one: NDArray[np.intp], other: NDArray[np.intp]) -> float | None:
     """Share of their samples that two sets of connections have in common phases, 0 to 1.
 
@@ -81,6 +108,7 @@ class Lead:
 UNTOLD: Final = Lead(0.0, float("inf"))
 LEAST_SPREAD: Final = 0.15  # of a turn: a pipeline's traffic fills most of it, however few are seen
 FEWEST_OF_A_SET: Final = 4 * PHASES  # samples before a profile shows where it is empty
+UNBROKEN: Final = 0.98  # of the samples: where none of these lie is a pause
 FEWEST: Final = 2  # samples of a direction before its mean phase means anything
 
 
@@ -90,8 +118,10 @@ def lead(flows: Flows, rows: NDArray[np.intp], u: int, v: int) -> Lead:
     A stage answers each micro-batch some time after it was sent, so the whole backward traffic of
     a pipeline's link lags its forward traffic; members of a collective send at once.
     """
-    ahead = flows.phases[rows[(flows.src[rows] == u) & (flows.dst[rows] == v)]].sum(axis=0)
-    back = flows.phases[rows[(flows.src[rows] == v) & (flows.dst[rows] == u)]].sum(axis=0)
+    begin = opened(flows.phases[rows].sum(axis=0))
+    phases = np.roll(flows.phases[rows], -begin, axis=1)
+    ahead = phases[(flows.src[rows] == u) & (flows.dst[rows] == v)].sum(axis=0)
+    back = phases[(flows.src[rows] == v) & (flows.dst[rows] == u)].sum(axis=0)
     if min(ahead.sum(), back.sum()) < FEWEST:
         return UNTOLD
     (first, first_spread), (second, second_spread) = _moments(ahead), _moments(back)

@@ -103,8 +103,9 @@ class Rank:
 class EdgeVolume:
     """Bytes of one edge over the whole window, at its one observation point.
 
-    `bytes` is sequence progress (payload); `wire_bytes` adds headers at the observed segment size;
-    `bytes_by_count` is the count-based cross-check (frames times rate).
+    `bytes` is sequence progress (payload); `wire_bytes` adds headers at the observed segment size
+    and TCP's bare acknowledgements; `bytes_by_count` is the count-based cross-check (frames with
+    payload times rate).
     """
 
     src: str

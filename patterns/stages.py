@@ -96,8 +96,8 @@ def orient(chains: Sequence[Chain], group_of: Mapping[int, int]) -> list[tuple[S
     for chain, (key, turned) in zip(chains, keys, strict=True):
         lead = _together(pooled[key])
         sigmas = lead.share / lead.error if np.isfinite(lead.error) else 0.0
-        backwards = (sigmas < 0) != turned
-        shape = _reversed(chain.shape) if backwards else chain.shape
+        against = (sigmas < 0) != turned
+        shape = backwards(chain.shape) if against else chain.shape
         confidence = max(NOT_TOLD, min(0.98, float(norm.cdf(abs(sigmas)))))
         basis = (
             f"forward direction leads by {abs(lead.share):.0%} of a turn, {abs(sigmas):.1f} sigma "
@@ -129,6 +129,7 @@ def _together(leads: Sequence[Lead]) -> Lead:
     return Lead(share, float(weight.sum() ** -0.5))
 
 
-def _reversed(shape: Shape) -> Shape:
+def backwards(shape: Shape) -> Shape:
+    """A chain from its other end."""
     order = shape.members[::-1]
     return replace(shape, members=order, channels=(replace(shape.channels[0], order=order),))

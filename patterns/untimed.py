@@ -1,4 +1,4 @@
-"""One job whose rhythm flow records hide: groups by shape and volume, and nothing about steps."""
+"""One job whose rhythm telemetry hides: groups by shape and volume, and nothing about steps."""
 
 from __future__ import annotations
 
@@ -62,12 +62,7 @@ def study_untimed(
         found = recognise(flows, split(flows, steady(flows), host_of))
     layout = layout_of(progress, candidate, flows, found, host_of)
     found = doubt_short(found, host_sets(found, layout))
-    hidden = untimed.hidden_ns / 1e9
-    reason = (
-        f"unknown: flow records last up to {hidden:.3g} s, which hides steps shorter than "
-        f"{CLEAR_TURNS * hidden:.3g} s"
-    )
-    unknown = claim(0.5, 0, 1.0, reason)
+    unknown = claim(0.5, 0, 1.0, _hidden(untimed))
     groups = tuple(
         replace(group, bytes_per_iteration=None)
         for group in build(
@@ -95,6 +90,17 @@ def study_untimed(
         groups=groups,
         ranks=ranks_of(endpoints, hosts, groups),
         edges=edges_between(progress, volumes, candidate),
+    )
+
+
+def _hidden(untimed: Untimed) -> str:
+    """Why nothing is known of steps."""
+    hidden = untimed.hidden_ns / 1e9
+    if untimed.sampled:
+        return f"unknown: times of samples are known to {hidden:.3g} s only, and show no rhythm"
+    return (
+        f"unknown: flow records last up to {hidden:.3g} s, which hides steps shorter than "
+        f"{CLEAR_TURNS * hidden:.3g} s"
     )
 
 

@@ -6,6 +6,7 @@ Rows are sorted once by stream and time and folded into bins; nothing here looks
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Final
 
@@ -63,16 +64,16 @@ def bin_slice(
     rows = np.flatnonzero(data)
     ends = endpoints.key[src[rows]], endpoints.key[dst[rows]]
     connection = _connection_keys(flows, *ends, rows, kind)
-    point = mix(
-        np.array([exporter_key(e) for e in exporters], np.uint64)[flows.exporter[rows]],
-        flows.direction[rows],
-    )
-    _, first, inverse = np.unique(
+    point = _points(flows, exporters, rows)
+    keys, first, inverse = np.unique(
         stream_keys(connection, point), return_index=True, return_inverse=True
     )
     stream = inverse.astype(np.int32)
     order = np.lexsort((flows.time_ns[rows], stream))
-    streams = _streams(flows, src, dst, kind, rows, stream, first, connection, point)
+    streams = replace(
+        _streams(flows, src, dst, kind, rows, stream, first, connection, point),
+        bare_bytes=_bare_bytes(flows, exporters, endpoints.key[src], endpoints.key[dst], keys),
+    )
     return Slice(
         start_ns=start_ns,
         end_ns=end_ns,
@@ -145,6 +146,38 @@ def _connection_keys(
     return mix(src, dst, kind[rows], which)
 
 
+def _points(flows: FlowBatch, exporters: Sequence[ExporterHealth], rows: NDArray[np.intp]) -> U64:
+    """Key of the observation point of each of some rows."""
+    keys = np.array([exporter_key(e) for e in exporters], np.uint64)
+    return mix(keys[flows.exporter[rows]], flows.direction[rows])
+
+
+def _bare_bytes(
+    flows: FlowBatch, exporters: Sequence[ExporterHealth], src: U64, dst: U64, streams: U64
+) -> NDArray[np.float64]:
+    """Bytes by count of TCP's frames without payload, by the stream whose data they go beside.
+
+    Parameters
+    ----------
+    src, dst : uint64[n]
+        Keys of both ends of each row.
+    streams : uint64[s]
+        Keys of the streams, ascending; what goes beside none of them counts for none.
+    """
+    out = np.zeros(len(streams))
+    bare = np.flatnonzero((flows.transport == Transport.TCP) & (flows.payload_bytes == 0))
+    if not len(bare) or not len(streams):
+        return out
+    tcp = np.full(len(flows), StreamKind.TCP, np.uint8)
+    connection = _connection_keys(flows, src[bare], dst[bare], bare, tcp)
+    key = stream_keys(connection, _points(flows, exporters, bare))
+    at = np.minimum(np.searchsorted(streams, key), len(streams) - 1)
+    beside = streams[at] == key
+    scaled = flows.frame_bytes[bare].astype(np.float64) * flows.sampling_rate[bare]
+    np.add.at(out, at[beside], scaled[beside])
+    return out
+
+
 def _streams(
     flows: FlowBatch,
     src: NDArray[np.int32],
@@ -183,6 +216,7 @@ def _streams(
         samples=np.bincount(stream, minlength=count).astype(np.int64),
         payload_bytes=np.bincount(stream, payload, count).astype(np.int64),
         frame_bytes=np.bincount(stream, flows.frame_bytes[rows], count).astype(np.int64),
+        bare_bytes=np.zeros(count),
         top_payload=top_payload,
         classes=classes.astype(np.int64),
     )

@@ -83,6 +83,8 @@ class Connections:
         Mean payload of its data packets, bytes.
     mean_frame : float64[c]
         Mean frame of its data packets, bytes.
+    bare_bytes : float64[c]
+        Frames without payload (TCP's acknowledgements) that it sent as well, by count.
     message_classes : int64[c, len(CLASS_NAMES)]
         How often each canonical message length was read.
     mean_message_bytes : float64[c]
@@ -100,6 +102,7 @@ class Connections:
     verbs: U8
     mean_payload: NDArray[np.float64]
     mean_frame: NDArray[np.float64]
+    bare_bytes: NDArray[np.float64]
     message_classes: I64
     mean_message_bytes: NDArray[np.float64]
 

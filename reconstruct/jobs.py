@@ -169,7 +169,7 @@ def _usable(progress: Progress, traffic: NDArray[np.uint8]) -> NDArray[np.bool_]
     samples = np.bincount(bins.connection, bins.samples, count)
     by_write = written(connections)
     usable = (traffic == Traffic.CANDIDATE) & (by_write | (samples >= FEWEST_SAMPLES))
-    usable &= _recurs(progress)
+    usable &= recurs(progress)
     # A library that writes by RDMA sends no gradients otherwise: what else its hosts send is none.
     writes = np.zeros(len(progress.endpoints), np.bool_)
     writes[connections.src[usable & by_write]] = True
@@ -177,7 +177,7 @@ def _usable(progress: Progress, traffic: NDArray[np.uint8]) -> NDArray[np.bool_]
     return np.asarray(usable & (by_write | ~(writes[connections.src] | writes[connections.dst])))
 
 
-def _recurs(progress: Progress) -> NDArray[np.bool_]:
+def recurs(progress: Progress) -> NDArray[np.bool_]:
     """Connections whose samples are spread over the window as a repeated transfer's are.
 
     The start-up broadcast of a job fills one or two of `SLOTS`; a transfer of every iteration

@@ -188,6 +188,7 @@ def _summed(pieces: Streams, stream: I32, first: NDArray[np.intp]) -> Streams:
 
     return replace(
         pieces.take(first),
+        bare_bytes=np.bincount(stream, pieces.bare_bytes, count).astype(np.float64),
         verbs=verbs,
         samples=total("samples"),
         payload_bytes=total("payload_bytes"),

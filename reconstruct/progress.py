@@ -144,6 +144,7 @@ def _connections(
         verbs=verbs,
         mean_payload=total("payload_bytes") / samples,
         mean_frame=total("frame_bytes") / samples,
+        bare_bytes=total("bare_bytes"),
         message_classes=classes,
         mean_message_bytes=np.full(count, np.nan),
     )

@@ -158,6 +158,7 @@ def bins_of_records(
         samples=samples,
         payload_bytes=of_samples(counts.payload),
         frame_bytes=of_samples(counts.frames),
+        bare_bytes=np.zeros(len(first)),
         top_payload=top_payload,
         classes=np.zeros((len(first), len(CLASS_NAMES)), np.int64),
     )

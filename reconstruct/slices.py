@@ -41,6 +41,8 @@ class Streams:
     samples : int64[s]
     payload_bytes, frame_bytes : int64[s]
         Sums.
+    bare_bytes : float64[s]
+        Frames without payload (TCP's acknowledgements) times sampling rate, seen beside its data.
     top_payload : int64[s]
         Largest payload, bytes.
     classes : int64[s, len(CLASS_NAMES)]
@@ -60,6 +62,7 @@ class Streams:
     samples: I64
     payload_bytes: I64
     frame_bytes: I64
+    bare_bytes: NDArray[np.float64]
     top_payload: I64
     classes: I64
 

@@ -147,6 +147,7 @@ def _slice(columns: dict[str, NDArray[Any]]) -> Slice:
         samples=total("samples"),
         payload_bytes=total("payload_bytes"),
         frame_bytes=total("frame_bytes"),
+        bare_bytes=np.zeros(count),
         top_payload=top_payload,
         classes=np.stack([total(f"messages_{name}") for name in CLASS_NAMES], axis=1),
     )

@@ -1,7 +1,8 @@
-"""Jobs without a rhythm: endpoints that talk, where flow records hide when.
+"""Jobs without a rhythm: endpoints that talk, where telemetry hides when.
 
-A record that lasts for several iterations says how much, not when. Then only who talks with whom,
-on which hosts, and how much, say which endpoints belong together.
+A record that lasts for several iterations says how much, not when; so does a switch that keeps
+samples back, without a stamp, for as long as a turn takes. Then only who talks with whom, on which
+hosts, and how much, say which endpoints belong together.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from collector.schema import I32, Transport
+from reconstruct.activity import ENOUGH_PROMPT, prompt
 from reconstruct.bins import Progress, Verb
-from reconstruct.jobs import Candidate
+from reconstruct.jobs import Candidate, recurs
 from reconstruct.records import hidden_ns
-from reconstruct.traffic import Traffic
+from reconstruct.traffic import Traffic, written
 from reconstruct.volumes import Volumes
 
 # A pause that a record hides is no longer than the record. Where every turn shows a pause that is
@@ -29,6 +31,7 @@ SHOWN: Final = 0.7  # of the turns, and
 MOST: Final = 0.5  # of the samples are of connections that show so many
 ALIKE: Final = 0.02  # rails of a job differ in bytes per endpoint by less than this share
 SIGMAS: Final = 4.0  # and by what few samples leave
+UNSEEN: Final = 0.01  # chance that one of all connections has no sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +45,14 @@ class Untimed:
     connections : int32[c]
         Ids of the data connections among them, ascending.
     hidden_ns : int
-        How long a pause may hide in the records of most of their traffic.
+        How long a pause may hide in the records of most of their traffic, or how well the times of
+        its samples are known.
     parts : int
         How many sets of endpoints were joined, because they use the same hosts alike.
     by_rhythm : bool
         Whether some of them were joined because they pause and burst together.
+    sampled : bool
+        Whether samples tell of them, not records.
     """
 
     endpoints: I32
@@ -54,6 +60,7 @@ class Untimed:
     hidden_ns: int
     parts: int
     by_rhythm: bool
+    sampled: bool = False
 
 
 def hides_turns(progress: Progress, candidate: Candidate) -> bool:
@@ -85,7 +92,10 @@ def find_untimed(
     timed: Sequence[Candidate],
     untold: Sequence[Candidate],
 ) -> list[Untimed]:
-    """What flow records tell of beside jobs with a rhythm, by lowest endpoint.
+    """What flow records, or samples without good times, tell of beside jobs with a rhythm.
+
+    It is sorted by lowest endpoint. Samples tell of RDMA writes only, which are no accident, and
+    where hosts show that no part of a job is taken for one.
 
     Parameters
     ----------
@@ -113,15 +123,40 @@ def find_untimed(
     label = np.where(active, label, -1)
     joined = _by_hosts(progress, volumes, usable, label, host_of)
     rhythmic = {int(e) for c in untold if c.components > 1 for e in c.endpoints}
+    sampled = usable & ((progress.connections.verbs & Verb.RECORDED) == 0)
+    taken = {host_of.get(int(e), "") for c in timed for e in c.endpoints}
+    hosts_of = [{host_of.get(e, "") for e in _members(label, labels)} for labels in joined]
     out = []
-    for labels in joined:
-        endpoints = np.flatnonzero(np.isin(label, labels)).astype(np.int32)
+    for labels, hosts in zip(joined, hosts_of, strict=True):
+        endpoints = np.array(_members(label, labels), np.int32)
         member = np.isin(progress.connections.src, endpoints)
         connections = np.flatnonzero(usable & member).astype(np.int32)
         by_rhythm = bool(rhythmic & set(endpoints.tolist()))
         hidden = hidden_ns(progress.bins, connections)
-        out.append(Untimed(endpoints, connections, hidden, len(labels), by_rhythm))
+        by_samples = bool(sampled[connections].any())
+        elsewhere = taken.union(*(other for other in hosts_of if other is not hosts))
+        apart = "" not in hosts and hosts.isdisjoint(elsewhere)
+        if not by_samples or (apart and _all_seen(volumes, connections)):
+            parts = len(labels)
+            out.append(Untimed(endpoints, connections, hidden, parts, by_rhythm, by_samples))
     return sorted(out, key=lambda one: int(one.endpoints[0]))
+
+
+def _members(label: NDArray[np.integer], labels: Sequence[int]) -> list[int]:
+    return np.flatnonzero(np.isin(label, labels)).tolist()
+
+
+def _all_seen(volumes: Volumes, connections: I32) -> bool:
+    """Whether samples are so many that a connection like these without any is improbable."""
+    count = len(connections)
+    return bool(volumes.samples[connections].mean() >= np.log(count / UNSEEN))
+
+
+def _late(progress: Progress) -> NDArray[np.bool_]:
+    """Connections whose samples have times too uncertain for a rhythm; bool[c]."""
+    bins, count = progress.bins, len(progress.connections)
+    good = np.bincount(bins.connection, prompt(bins), count)
+    return np.asarray(good < ENOUGH_PROMPT * np.bincount(bins.connection, minlength=count))
 
 
 def _usable(
@@ -130,9 +165,10 @@ def _usable(
     volumes: Volumes,
     timed: Sequence[Candidate],
 ) -> NDArray[np.bool_]:
-    """Recorded connections that may join endpoints into a job; bool[c]."""
+    """Connections without times that may join endpoints into a job; bool[c]."""
     connections = progress.connections
     usable = (connections.verbs & Verb.RECORDED) != 0
+    usable |= written(connections) & _late(progress) & recurs(progress)
     usable &= (traffic == Traffic.CANDIDATE) & (volumes.bytes > 0)
     taken = np.zeros(len(progress.endpoints), np.bool_)
     for candidate in timed:

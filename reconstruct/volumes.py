@@ -24,15 +24,18 @@ class Volumes:
     bytes : float64[c]
         Payload by sequence progress, first to last sample, with one mean gap added at each end.
     wire_bytes : float64[c]
-        The same with headers, at the observed segment size.
+        The same with headers, at the observed segment size, and frames that hold nothing else.
     bytes_by_count : float64[c]
         Frames times sampling rate: the cross-check.
+    spanned : float64[c]
+        Payload between the first sample and the last one; nan where the count stands in.
     samples, retransmitted : int64[c]
     """
 
     bytes: NDArray[np.float64]
     wire_bytes: NDArray[np.float64]
     bytes_by_count: NDArray[np.float64]
+    spanned: NDArray[np.float64]
     samples: I64
     retransmitted: I64
 
@@ -56,17 +59,19 @@ def window_volumes(progress: Progress) -> Volumes:
         high = np.maximum.reduceat(np.maximum(bins.first_seq, bins.last_seq), first)
         span[held] = high - low
     recorded = connections.verbs & Verb.RECORDED != 0
-    span *= np.where(recorded, 1, (samples + 1) / np.maximum(samples - 1, 1))
+    whole = np.where(recorded, 1, (samples + 1) / np.maximum(samples - 1, 1))
     payload_share = connections.mean_payload / np.maximum(connections.mean_frame, 1)
     told = recorded | (samples >= 3)
     full = np.minimum(connections.unit_bytes, np.maximum(connections.mean_payload, 1))
     unit = np.where((connections.unit_bytes > 1) & ~recorded, full, connections.unit_bytes)
     counted = scaled * payload_share
-    volume = np.where(told & ~contradicts(span * unit, counted, samples), span * unit, counted)
+    followed = told & ~contradicts(span * whole * unit, counted, samples)
+    volume = np.where(followed, span * whole * unit, counted)
     return Volumes(
         bytes=volume,
-        wire_bytes=volume / np.maximum(payload_share, 1e-9),
+        wire_bytes=volume / np.maximum(payload_share, 1e-9) + connections.bare_bytes,
         bytes_by_count=scaled,
+        spanned=np.where(followed, span * unit, np.nan),
         samples=samples.astype(np.int64),
         retransmitted=np.bincount(bins.connection, bins.retransmitted, count).astype(np.int64),
     )

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -64,3 +66,9 @@ def test_what_many_samples_tell_is_left_as_it_is() -> None:
 def test_few_samples_of_a_group_are_left_as_they_are() -> None:
     clock, ends = wrong_clock(0.2, spread=0.03)
     assert np.array_equal(calibrated(clock, ends).volume, clock.volume)
+
+
+def test_a_group_without_samples_stands_in_no_others_way() -> None:
+    clock, ends = wrong_clock(1.5, spread=0.03)
+    more = replace(clock, group=np.append(clock.group, 1))
+    assert np.array_equal(calibrated(more, ends).volume, calibrated(clock, ends).volume)

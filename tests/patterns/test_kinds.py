@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from patterns.groups import Found, recognise
+from patterns.groups import Found, build, recognise
 from patterns.layers import split
 from tests.patterns.drawn import both, cycle, path
 from tests.patterns.made import MIB, Wire, flows_of, rows
@@ -157,6 +157,30 @@ def test_longer_pipelines_are_stages() -> None:
     wires = [w for block in blocks(12, 4) for w in ring(block, GRADIENTS)]
     wires += [w for members in strides(12, 4) for w in stages(members, like)]
     assert kinds_of(wires) == wanted(blocks(12, 4), "dp") | wanted(strides(12, 4), "pp")
+
+
+@pytest.mark.parametrize(
+    ("there", "back", "kind"),
+    [
+        ((0.50, 0.54), (0.56, 0.60), "dp"),  # a reduction to member 0, and its broadcast
+        ((0.50, 0.60), (0.50, 0.60), "unknown"),  # neighbours
+        ((0.40, 0.52), (0.54, 0.66), "unknown"),  # or one micro-batch, and a long rest
+        ((0.05, 0.65), (0.20, 0.80), "pp"),
+    ],
+)
+def test_a_path_that_is_used_in_a_burst_has_no_stages_that_compute(
+    there: tuple[float, float], back: tuple[float, float], kind: str
+) -> None:
+    to_root = Wire(0, 0, 8 * MIB, 400, active=there, written=False)
+    wires = [replace(to_root, src=v, dst=u) for u, v in path(range(6))]
+    wires += [replace(to_root, src=u, dst=v, active=back) for u, v in path(range(6))]
+    [found] = found_in(wires)
+    assert (found.role.kind, found.role.algorithm) == (kind, "chain")
+    if kind == "dp":
+        assert found.shape.members == found.shape.channels[0].order == tuple(range(6))
+        [group] = build(flows_of(wires), [found], str, ("unknown", found.order))
+        assert (group.collective, group.kind) == ("all_reduce", "dp")
+        assert group.confidence <= 0.85
 
 
 def test_pairs_across_that_show_neither_lag_nor_length_are_unknown() -> None:

@@ -106,6 +106,24 @@ def test_a_tree_and_a_ring_over_the_same_members_are_parted() -> None:
     }
 
 
+def test_a_ring_between_members_that_all_exchange_is_parted() -> None:
+    """As Gloo's: one set of connections for the tokens, another one for the gradients."""
+    everyone = {(u, v) for u in range(8) for v in range(8) if u != v}
+    tokens = [Wire(u, v, 8 * MIB) for u, v in sorted(everyone)]
+    around = [0, 3, 5, 1, 7, 2, 6, 4]
+    found = {as_ring(around), ("all_to_all", frozenset(everyone))}
+    assert shapes_of([*tokens, *ring(around)]) == found
+
+
+def test_exchanges_of_unlike_volumes_stay_whole() -> None:
+    everyone = sorted({(u, v) for u in range(6) for v in range(6) if u != v})
+    circle = set(cycle(range(6)))
+    heavier = [Wire(u, v, (20 if (u, v) in circle else 4) * MIB) for u, v in everyone]
+    split_in_two = [replace(w, bytes=w.bytes * part) for w in heavier for part in (0.3, 0.7)]
+    for wires in (heavier, split_in_two):
+        assert shapes_of(wires) == {("all_to_all", frozenset(everyone))}
+
+
 def test_several_queue_pairs_of_an_edge_are_one_edge() -> None:
     wires = [wire for wire in ring([0, 1, 2, 3], Wire(0, 0, 25 * MIB, 30)) for _ in range(4)]
     [part] = parts_of(wires)

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from patterns.phases import active, active_share, lead
+from patterns.phases import active, active_share, arc, lead, opened
+from reconstruct.edges import PHASES
 from tests.patterns.made import Wire, flows_of, rows
 
 
@@ -78,3 +81,22 @@ def test_a_direction_without_samples_tells_nothing(wires: list[Wire]) -> None:
     flows = flows_of(wires)
     found = lead(flows, rows(flows), 0, 1)
     assert (found.share, np.isinf(found.error)) == (0.0, True)
+
+
+@pytest.mark.parametrize("later", [0.0, 0.2, 0.42, 0.44, 0.46, 0.7])
+def test_a_burst_across_the_end_of_the_turn_leads_as_elsewhere(later: float) -> None:
+    """At 0.42 and on, a part of it lies before the turn's end and the rest behind its begin."""
+    flows = flows_of(link((0.50, 0.56), (0.52, 0.62)))
+    turned = replace(flows, phases=np.roll(flows.phases, round(later * PHASES), axis=1))
+    assert lead(turned, rows(turned), 0, 1).share == pytest.approx(0.04, abs=0.01)
+    assert arc(turned.phases.sum(axis=0)) == arc(flows.phases.sum(axis=0)) <= 0.12
+
+
+def test_traffic_that_ends_with_the_turn_is_read_from_its_begin() -> None:
+    for used in ((0.0, 0.3), (0.7, 1.0), (0.0, 1.0)):
+        assert opened(flows_of([Wire(0, 1, samples=400, active=used)]).phases[0]) == 0
+    assert opened(np.zeros(PHASES)) == 0
+    few = np.zeros(PHASES)
+    few[[0, 9, -1]] = 1
+    assert opened(few) == 0
+    assert arc(np.zeros(PHASES)) == 1.0

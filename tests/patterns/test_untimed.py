@@ -1,8 +1,8 @@
-"""Jobs whose steps flow records hide, by what their endpoints draw."""
+"""Jobs whose steps telemetry hides, by what their endpoints draw."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pytest
@@ -12,6 +12,9 @@ from patterns.analyse import analyse_progress
 from patterns.result import JobResult
 from reconstruct.progress import join
 from reconstruct.records import bins_of_records
+from tests.patterns.drawn import Edge, cycle, grid
+from tests.reconstruct.made import S, Stream, progress_of
+from tests.reconstruct.made import address as endpoint
 from tests.reconstruct.recorded import EXPORTER, MS, joined, roce
 
 LENGTH_MS = 990.0  # of records, by an active timeout of a second
@@ -63,3 +66,56 @@ def test_pairs_between_rings_may_carry_more_than_they() -> None:
 )
 def test_pairs_alone_may_do_anything(left: Volumes) -> None:
     assert jobs(left) == ()
+
+
+def thin(edges: Iterable[Edge], samples: int = 40, slack_s: float = 0.6) -> list[Stream]:
+    """RDMA writes on and on, sampled now and then at times that are known to `slack_s`."""
+    rng = np.random.default_rng(5)
+    streams = []
+    for src, dst in sorted(edges):
+        seen = np.sort(rng.choice(100 * samples, samples, replace=False))
+        time = seen * (30 * S // (100 * samples))
+        streams.append(Stream(src, dst, time, seen, {"slack_ns": int(slack_s * S)}))
+    return streams
+
+
+def told(streams: list[Stream], *, hosts: bool = True) -> tuple[JobResult, ...]:
+    ends = sorted({v for one in streams for v in (one.src, one.dst)})
+    named = tuple(Host(f"n{v}", (endpoint(v),)) for v in ends) if hosts else ()
+    return analyse_progress(progress_of(*streams), Inventory(hosts=named)).jobs
+
+
+def test_samples_whose_times_hide_the_steps_tell_who_reduces_with_whom() -> None:
+    (job,) = told(thin(cycle(range(8))))
+    assert len(job.endpoints) == 8
+    [group] = job.groups
+    assert (group.kind, group.algorithm) == ("dp", "ring")
+    assert group.members == tuple(endpoint(v) for v in range(8))
+    assert group.bytes_per_iteration is None
+    assert job.period_s is None
+    assert not job.iterations
+    assert job.evidence["period"].basis.startswith("unknown: times of samples are known to 0.6 s")
+    assert {edge.samples for edge in job.edges} == {40}
+
+
+def test_samples_in_good_time_that_show_no_rhythm_are_of_no_job() -> None:
+    assert told(thin(cycle(range(8)), slack_s=0.0)) == ()
+
+
+def test_parts_of_what_may_be_one_job_are_none_by_themselves() -> None:
+    rings = [*cycle(range(8)), *cycle(range(8, 14))]
+    assert len(told(thin(rings))) == 2
+    # Hosts of two NICs, where two of the second rail are not seen.
+    shared = [Host(f"n{v}", (endpoint(v), endpoint(v + 8))) for v in range(8)]
+    found = analyse_progress(progress_of(*thin(rings)), Inventory(hosts=tuple(shared)))
+    assert found.jobs == ()
+    assert told(thin(rings), hosts=False) == ()
+
+
+def test_edges_that_may_be_missed_for_few_samples_tell_nothing() -> None:
+    assert told(thin(cycle(range(8)), samples=6)) == ()
+    assert len(told(thin(cycle(range(8)), samples=8))) == 1
+
+
+def test_neighbours_on_a_grid_reduce_nothing() -> None:
+    assert told(thin(grid(4, 4))) == ()

@@ -169,6 +169,7 @@ def progress_of(*streams: Stream, endpoints: int | None = None, rate: int = 100)
         verbs=column("verbs", Verb.WRITE, np.uint8),
         mean_payload=column("mean_payload", MTU, np.float64),
         mean_frame=column("mean_frame", MTU + HEADERS, np.float64),
+        bare_bytes=column("bare_bytes", 0.0, np.float64),
         message_classes=column("message_classes", none_read, np.int64).reshape(
             len(streams), len(CLASS_NAMES)
         ),

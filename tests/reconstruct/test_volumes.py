@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from collector.schema import Transport
+from reconstruct.progress import follow
 from reconstruct.volumes import window_volumes
-from tests.reconstruct.made import HEADERS, MTU, S, Stream, progress_of
+from tests.reconstruct.made import HEADERS, MTU, S, Stream, progress_of, segments, telemetry
 
 RATE = 100
 FRAME = MTU + HEADERS
@@ -99,6 +100,26 @@ def test_tcp_counts_in_bytes() -> None:
     position = np.arange(100) * RATE * 1448
     found = window_volumes(progress_of(stream(position, **fields, scaled_bytes=RATE * 1518)))
     assert found.bytes[0] == pytest.approx(99 * RATE * 1448 * 101 / 99)
+
+
+def test_bare_acknowledgements_are_on_the_wire_and_no_payload() -> None:
+    """Data one way and a little the other way, where most segments acknowledge only."""
+    time = np.arange(100) * S // 10
+    data = segments(time, 1, 2, seq=np.arange(100) * 1448 * RATE, src_port=9, dst_port=7)
+    notices = segments(time[::10], 2, 1, seq=np.arange(10) * 48, src_port=7, dst_port=9)
+    notices.payload_bytes[:], notices.frame_bytes[:] = 48, 118
+    bare = {"src_port": 7, "dst_port": 9, "payload_bytes": 0, "frame_bytes": 70}
+    acks = segments(time, 2, 1, **bare)
+    elsewhere = segments(time, 2, 1, **bare, direction=2)  # seen again as they leave
+    others = segments(time, 2, 3, payload_bytes=0, frame_bytes=70)  # beside no data
+    without = window_volumes(follow(telemetry(data, notices)))
+    for seen in ((acks,), (acks, elsewhere, others)):
+        found = window_volumes(follow(telemetry(data, notices, *seen)))
+        assert (found.bytes == without.bytes).all()
+        assert (found.bytes_by_count == without.bytes_by_count).all()
+        assert (found.wire_bytes - without.wire_bytes).tolist() == pytest.approx(
+            [0, 70 * 100 * 100]
+        )
 
 
 def test_each_connection_has_a_row_of_its_own() -> None:
