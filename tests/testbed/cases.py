@@ -144,7 +144,7 @@ CASES = (
         (
             _mpi(
                 "allgather",
-                shapes.ring(ALL, "all_gather", "unknown"),
+                shapes.ring(ALL, "all_gather", "unknown", told=False),
                 allgather_algorithm=4,
                 ends=False,
             ),
@@ -224,7 +224,10 @@ CASES = (
                 (
                     shapes.ring((6, 4, 2, 0)),
                     shapes.ring((7, 5, 3, 1)),
-                    *(shapes.ring((rank, rank + 1), kind="tp") for rank in (0, 2, 4, 6)),
+                    *(
+                        shapes.ring((rank, rank + 1), kind="tp", told=False)
+                        for rank in (0, 2, 4, 6)
+                    ),
                 ),
                 "gloo",
                 "tp_dp",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,6 +24,7 @@ STEPS: Final = ("period", "boundaries", "live numbers")  # what rests on the len
 UNEVEN: Final = 1.2  # of the usual step, which one in twenty may take longer than
 HEAVY: Final = 0.05  # of the heaviest edge's bytes: more than acknowledgements and start-up carry
 NEAR: Final = 0.3  # of a period: an end that is further away from every true one is none
+PAIR: Final = 2
 NOTICED_NS: Final = 5_000_000
 BOUNDARY_ERROR: Final = 0.05  # of the period, the median after one constant offset
 
@@ -39,7 +41,7 @@ def judge(folder: Path) -> list[Finding]:
     (folder / "result.json").write_text(json.dumps(result, indent=1))
     truth = json.loads((folder / "truth.json").read_text())
     matrix = json.loads((folder / "matrix.json").read_text())
-    found = [*_truth(truth, matrix), *findings(truth, result, matrix)]
+    found = [*_truth(truth, matrix), *findings(_as_told(truth, result), result, matrix)]
     found += _boundaries(truth, result)
     if (teller := recorder(folder)) is not None:
         return by_records(teller, truth, result, matrix, found)
@@ -49,6 +51,25 @@ def judge(folder: Path) -> list[Finding]:
     if live.exists():
         found += judge_service(truth, json.loads(live.read_text()))
     return found
+
+
+def _as_told(truth: Document, result: Document) -> Document:
+    """The truth, with what a result says of the kind of groups whose kind the wire does not tell.
+
+    Where the kind of two members is open, so is what they run.
+    """
+    said = {frozenset(g["members"]): g for job in result["jobs"] for g in job["groups"]}
+    told = copy.deepcopy(dict(truth))
+    for group in (g for job in told["jobs"] for g in job["groups"] if not g["kind_told"]):
+        other = said.get(frozenset(group["members"]))
+        if other is None:
+            continue
+        group["kind"] = other["kind"]
+        if len(group["members"]) == PAIR and other["kind"] == "unknown":
+            group["algorithm"] = other["algorithm"]
+            for algorithm in group["algorithms"]:
+                algorithm["algorithm"] = other["algorithm"]
+    return told
 
 
 def _times(folder: Path) -> Finding:

@@ -30,6 +30,8 @@ class Drawn:
     kind, collective, algorithm, variant : as in the schema of results.
     members : ranks; along the edges of a ring, by stage of a chain.
     channels : at least one.
+    told : whether the wire tells its kind. Two programs of one picture, one of which reduces, do
+        not; nor do pairs that exchange both ways without lengths of messages.
     """
 
     kind: str
@@ -38,12 +40,15 @@ class Drawn:
     members: tuple[int, ...]
     channels: tuple[Channel, ...]
     variant: str | None = None
+    told: bool = True
 
 
-def ring(members: Sequence[int], collective: str = "all_reduce", kind: str = "dp") -> Drawn:
+def ring(
+    members: Sequence[int], collective: str = "all_reduce", kind: str = "dp", *, told: bool = True
+) -> Drawn:
     """A ring from each member to the next one listed."""
     order = tuple(members)
-    return Drawn(kind, collective, "ring", order, (_circle(order),))
+    return Drawn(kind, collective, "ring", order, (_circle(order),), told=told)
 
 
 def ring_both_ways(members: Sequence[int], collective: str, kind: str = "dp") -> Drawn:
@@ -132,4 +137,6 @@ def leaps(ranks: int, collective: str) -> Drawn:
 def everyone(members: Sequence[int], kind: str = "unknown") -> Drawn:
     """All-to-all."""
     edges = tuple((a, b) for a in members for b in members if a != b)
-    return Drawn(kind, "all_to_all", "all_to_all", tuple(members), (Channel(edges),))
+    channels = (Channel(edges),)
+    # Equal volumes to all are what experts exchange, and sequences that are split by heads.
+    return Drawn(kind, "all_to_all", "all_to_all", tuple(members), channels, told=kind == "unknown")

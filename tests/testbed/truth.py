@@ -62,6 +62,7 @@ def _group(name: str, drawn: Drawn, placed: Sequence[Host]) -> Document:
     return {
         "id": name,
         "kind": drawn.kind,
+        "kind_told": drawn.told,
         "collective": drawn.collective,
         "algorithm": drawn.algorithm,
         "members": [placed[rank].address for rank in drawn.members],
