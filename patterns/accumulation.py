@@ -18,6 +18,9 @@ from reconstruct.stops import CYCLES
 
 MOST: Final = 16  # micro-batches of an iteration
 EXCESS: Final = (0.03, 0.5)  # of a turn, that the optimiser's step takes: longer is a checkpoint
+MANY: Final = 8  # iterations, over which longer turns come by no chance, or
+CLEARLY: Final = 6.0  # times the spread of turns, by which they are longer than by chance
+MAD_TO_SIGMA: Final = 1.4826  # for a normal distribution
 REGULAR: Final = 0.9  # of the turns are as long as the rule says
 SHARES: Final = 200  # steps of a turn's volume, by which the place of the step is found
 NEAR: Final = 0.04  # of the volume: how well that place is known
@@ -79,6 +82,10 @@ def _longer(
     length = float(np.median(lasting[usual]))
     excess = float(middle.max()) - length
     if not EXCESS[0] * length <= excess * span <= EXCESS[1] * length:
+        return None
+    # Of turns that differ by themselves, some few longer ones lie evenly apart by chance.
+    spread = MAD_TO_SIGMA * float(np.median(np.abs(lasting[usual] - length)))
+    if longest.sum() < MANY and excess < CLEARLY * spread:
         return None
     above = lasting > length + excess / 2
     regular = above[longest].mean() >= REGULAR and (~above[usual]).mean() >= REGULAR

@@ -59,7 +59,6 @@ ALIKE: Final = 0.2  # of a pause's length or a burst's bytes: others so near are
 ODD: Final = 0.2  # of a train's pauses: so many may be of another length
 CLEAR_STEPS: Final = 1.5  # of the pace: so well is the share known at which a pause lies
 CLEAR: Final = 2.0  # times the shortest visible pause: nothing that chance makes
-MANY_CYCLES: Final = 8  # of micro-batches, in which one that is longer each time is no chance
 INSIDE: Final = (0.25, 0.75, 0.5)  # of a turn's volume: where turns may be counted from as well
 NO_PACE: Final = Pace(np.zeros(1), 0.0, staged=False)
 
@@ -191,9 +190,7 @@ def _placed(
     window = progress.window_start_ns, progress.window_end_ns
     ends = _ends(window, reading, split, signal)
     parts = _accumulation(reading, signal, ends) if may_shard else None
-    # Where an optimiser's pause was read in each turn, few longer ones may be chance.
-    read = split is not None and train is None
-    if parts is None or (read and len(parts.ends_ns) < MANY_CYCLES):
+    if parts is None:
         return Timeline(ends, collective, said, told)
     basis = (
         f"gradients of {parts.turns} micro-batches: after each {parts.turns} bursts, alike else, "

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from patterns.accumulation import Accumulation, find_accumulation
+from patterns.accumulation import Accumulation, _longer, find_accumulation
 from patterns.missed import Pulse
 
 ITERATIONS, BURSTS, PER_BURST = 12, 10, 30
@@ -78,3 +78,12 @@ def test_a_turn_that_is_long_now_and_then_is_no_rule() -> None:
 def test_too_few_iterations_tell_nothing() -> None:
     signal, ends, _ = samples(4, STEP_S, 3)
     assert find_accumulation(signal, ends[: 4 * 4]) is None
+
+
+def test_turns_that_differ_by_chance_are_no_micro_batches() -> None:
+    rng = np.random.default_rng(11)
+    found = 0
+    for _ in range(300):
+        lasting = 0.8 * (1 + 0.05 * rng.standard_normal(40)) * 1e9
+        found += any(_longer(lasting, turns, 1) is not None for turns in range(2, 14))
+    assert found == 0
