@@ -41,7 +41,8 @@ def judge(folder: Path) -> list[Finding]:
     (folder / "result.json").write_text(json.dumps(result, indent=1))
     truth = json.loads((folder / "truth.json").read_text())
     matrix = json.loads((folder / "matrix.json").read_text())
-    found = [*_truth(truth, matrix), *findings(_as_told(truth, result), result, matrix)]
+    untold = json.loads((folder / "untold.json").read_text())
+    found = [*_truth(truth, matrix), *findings(_as_told(truth, result, untold), result, matrix)]
     found += _boundaries(truth, result)
     if (teller := recorder(folder)) is not None:
         return by_records(teller, truth, result, matrix, found)
@@ -53,22 +54,26 @@ def judge(folder: Path) -> list[Finding]:
     return found
 
 
-def _as_told(truth: Document, result: Document) -> Document:
+def _as_told(truth: Document, result: Document, untold: Sequence[Sequence[str]]) -> Document:
     """The truth, with what a result says of the kind of groups whose kind the wire does not tell.
 
-    Where the kind of two members is open, so is what they run.
+    `untold` has the job and the id of each. Where the kind of two members is open, so is what they
+    run.
     """
-    said = {frozenset(g["members"]): g for job in result["jobs"] for g in job["groups"]}
+    said = [g for job in result["jobs"] for g in job["groups"]]
     told = copy.deepcopy(dict(truth))
-    for group in (g for job in told["jobs"] for g in job["groups"] if not g["kind_told"]):
-        other = said.get(frozenset(group["members"]))
-        if other is None:
-            continue
-        group["kind"] = other["kind"]
-        if len(group["members"]) == PAIR and other["kind"] == "unknown":
-            group["algorithm"] = other["algorithm"]
-            for algorithm in group["algorithms"]:
-                algorithm["algorithm"] = other["algorithm"]
+    groups = {(job["id"], g["id"]): g for job in told["jobs"] for g in job["groups"]}
+    for group in (groups[job, name] for job, name in untold):
+        members, pair = set(group["members"]), len(group["members"]) == PAIR
+        for other in said:
+            alike = pair or other["algorithm"] == group["algorithm"]
+            if set(other["members"]) != members or not alike:
+                continue
+            group["kind"] = other["kind"]
+            if pair and other["kind"] == "unknown":
+                group["algorithm"] = other["algorithm"]
+                for algorithm in group["algorithms"]:
+                    algorithm["algorithm"] = other["algorithm"]
     return told
 
 

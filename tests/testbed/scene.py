@@ -2,9 +2,10 @@
 
 The folder has the form of any labelled capture: `capture.pcap` with the switch's datagrams,
 `inventory.toml`, `truth.json`, and `matrix.json` with the switch's own count of frame bytes by
-"source>destination". `events.json` says what was done to the program meanwhile, and `live.json` all
-that a service concluded which listened to the same switch. Where flow records were told in place of
-samples, `recorder.json` says by what.
+"source>destination". `untold.json` names the groups whose kind the wire does not tell.
+`events.json` says what was done to the program meanwhile, and `live.json` all that a service
+concluded which listened to the same switch. Where flow records were told in place of samples,
+`recorder.json` says by what.
 """
 
 from __future__ import annotations
@@ -78,6 +79,8 @@ def play(case: Case, seed: int, folder: Path) -> None:
         if job.program.drawn
     ]
     _keep(folder / "truth.json", truth.window(began, ended, documents))
+    open_kinds = [group for job in jobs for group in truth.untold(job.folder.name, job.program)]
+    _keep(folder / "untold.json", open_kinds)
     _keep(folder / "events.json", [{"time_ns": at, "event": event} for at, event in events])
 
 

@@ -49,6 +49,11 @@ def job(name: str, program: Program, placed: Sequence[Host], runs: Sequence[Cloc
     }
 
 
+def untold(name: str, program: Program) -> list[tuple[str, str]]:
+    """Job and id of the groups of a program whose kind the wire does not tell."""
+    return [(name, f"{drawn.kind}-{i}") for i, drawn in enumerate(program.drawn) if not drawn.told]
+
+
 def _group(name: str, drawn: Drawn, placed: Sequence[Host]) -> Document:
     channels = [_channel(channel, placed) for channel in drawn.channels]
     edges = {tuple(edge) for channel in channels for edge in channel["edges"]}
@@ -62,7 +67,6 @@ def _group(name: str, drawn: Drawn, placed: Sequence[Host]) -> Document:
     return {
         "id": name,
         "kind": drawn.kind,
-        "kind_told": drawn.told,
         "collective": drawn.collective,
         "algorithm": drawn.algorithm,
         "members": [placed[rank].address for rank in drawn.members],
