@@ -305,7 +305,9 @@ def _curve(
     count = np.bincount(slot, minlength=CURVE_BINS)
     middle = (np.bincount(slot, left, CURVE_BINS) / np.maximum(count, 1))[count > 0]
     height = median_by(slot, remaining, CURVE_BINS)[count > 0]
-    slope = (height[-1] - height[0]) / (middle[-1] - middle[0]) if len(middle) > 1 else 0.0
+    # By the usual of its steps: one of them may hold a pause between buckets.
+    slopes = np.diff(height) / np.diff(middle)
+    slope = float(np.median(slopes)) if len(slopes) else 0.0
     middle = np.concatenate([[0.0], middle])
     height = np.concatenate([[height[0] - slope * middle[1]], height])
     return lambda at: np.asarray(np.interp(at, middle, height))

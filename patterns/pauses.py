@@ -25,6 +25,7 @@ OF_PERIOD: Final = 0.003  # a shorter pause inside a burst is not told from its 
 SIGMAS: Final = 8.0  # and it must stand out of the unevenness around it
 ONE_SIGMA_BELOW: Final = 0.1587  # quantile of a normal distribution
 AROUND: Final = 12  # steps to either side that show the usual unevenness
+NEAR_STEPS: Final = 10  # before a pause, that tell the pace there
 REACH: Final = 2  # steps over which a pause may smear
 EDGE: Final = 0.03  # a pause this near the traffic's own end is that end, smeared
 SAME_STAGE: Final = 0.01  # of the period: groups of one pipeline stage start and end together
@@ -81,6 +82,12 @@ class Pace:
         at = pause.share * self.steps
         clear = max(0, round(at) - 1 - REACH)  # the last step that the pause did not smear
         return float(self.left_s[clear]) - (at - clear - 0.5) * self.usual_s
+
+    def step_s(self, share: float) -> float:
+        """Usual seconds per step just before a share, clear of what a pause there smears."""
+        last = max(round(share * self.steps) - 1 - REACH, 1)
+        steps = -np.diff(self.left_s[max(last - NEAR_STEPS, 0) : last + 1])
+        return float(np.median(steps))
 
     def after(self, share: float) -> float:
         """Seconds to the end just behind a share (and a pause there)."""

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from patterns import boundaries, invented, missed, pauses, turns
+from patterns import boundaries, invented, missed, pauses, splits, turns
 from patterns.accumulation import Accumulation, find_accumulation
 from patterns.boundaries import VolumeClock
 from patterns.calibration import calibrated
@@ -22,6 +22,7 @@ from patterns.claim import claim
 from patterns.missed import Pulse, pulse
 from patterns.pauses import Pace, Pause
 from patterns.result import Claim, Collective
+from patterns.splits import HALF, SHARE_WITHIN, STEPS_WITHIN, TWO_THIRDS
 from patterns.trains import Train, find_train
 from patterns.turns import Marks
 from reconstruct.bins import Progress, Verb
@@ -36,12 +37,8 @@ SAME_TURN: Final = 0.5  # periods: ends nearer than this are one
 BEHIND: Final = 0.05  # of the period: an end so little behind a stop was before it
 UNSEEN: Final = 0.1  # of the period: an end further behind the last sample never came
 
-HALF: Final = 1 / 2  # reduce-scatter's share of the bytes where both run in one width
-TWO_THIRDS: Final = 2 / 3  # gradients in fp32, parameters in bf16
-SHARE_WITHIN: Final = 0.012
 HALVES_WITHIN: Final = 0.1  # steps do not carry bytes evenly: how near to half a pause may lie
 DENSE_PROFILE: Final = 8.0  # samples by phase, from which on none is empty by chance
-STEPS_WITHIN: Final = 1.2  # steps of the pace: how well few samples place a pause
 OPTIMISER: Final = 0.06  # of the period; a longer pause is compute between buckets
 OPTIMISER_STAGED: Final = 0.25  # in a pipeline, early stages' optimisers wait for the last one's
 OPTIMISER_HIDDEN: Final = 0.02  # of the period: many optimiser steps are shorter than this
@@ -52,11 +49,6 @@ PARTS_WITHIN: Final = 0.05  # of a part of a turn: such parts take equally long 
 DENSE_ROWS: Final = 60  # of a step, before the lack of a pause says something
 FORWARD: Final = 0.25  # of the time without gradients: a forward pass, where all is recomputed
 FEWEST_BUCKETS: Final = 4  # pauses from which on these bursts are no few buckets
-UNLIKE: Final = 1.6  # ratio from which on two trains of bursts have different causes
-OTHERS_SPREADS: Final = 6.0  # median deviations of the other pauses, and
-OTHERS_SHARE: Final = 0.2  # of their median, by which one of another kind differs
-ALIKE: Final = 0.2  # of a pause's length or a burst's bytes: others so near are of the same train
-ODD: Final = 0.2  # of a train's pauses: so many may be of another length
 CLEAR_STEPS: Final = 1.5  # of the pace: so well is the share known at which a pause lies
 CLEAR: Final = 2.0  # times the shortest visible pause: nothing that chance makes
 INSIDE: Final = (0.25, 0.75, 0.5)  # of a turn's volume: where turns may be counted from as well
@@ -223,6 +215,8 @@ def _begins(
     inside = behind < len(signal.time_ns)
     middles_ns, begins_ns = middles_ns[inside], signal.time_ns[behind[inside]]
     nothing = claim(0.5, 0, 1.0, "no gradient burst to read")
+    if len(begins_ns) < 2:
+        return Timeline(begins_ns, "unknown", nothing, told=True)
     # With time running the other way, a begin is an end.
     ends_ns = -begins_ns[::-1]
     clock = turns.backwards(boundaries.read_clock(progress, groups, middles_ns))
@@ -337,7 +331,10 @@ def _ends(
     if split is not None:
         # Behind the pause all is late: what is read lies clear of it, and some steps are left.
         clear = CLEAR_STEPS / reading.pace.steps
-        share, lag_ns = split.share - clear, int(CLEAR_STEPS * reading.pace.usual_s * 1e9)
+        share, lag_ns = (
+            split.share - clear,
+            int(CLEAR_STEPS * reading.pace.step_s(split.share) * 1e9),
+        )
         ends = ends - int(reading.pace.before(split) * 1e9) - lag_ns
     period_ns = int(reading.pace.period_s * 1e9)
     clock = reading.clock
@@ -509,9 +506,11 @@ def _read_pauses(
         return None, "all_reduce", claim(ceiling, samples, needed, basis)
     # Of two pauses at telling shares the optimiser's is the one between the more even trains, or
     # else the shorter: buckets wait for compute.
-    splits = [pause for pause in found if _is_split(pause.share, pace)]
-    split = min(splits, key=lambda one: (_uneven(one.share, found), one.seconds), default=None)
-    if split is None or not _stands_out(split, found) or _behind_half(split, found):
+    candidates = [pause for pause in found if splits.is_split(pause.share, pace)]
+    split = min(
+        candidates, key=lambda one: (splits.uneven(one.share, found), one.seconds), default=None
+    )
+    if split is None or not splits.stands_out(split, found) or splits.behind_half(split, found):
         forward = pace.outer_s / (pace.outer_s + sum(pause.seconds for pause in found))
         if len(found) >= FEWEST_BUCKETS and forward < FORWARD:
             basis = f"{len(found) + 1} bursts, and between no two of them time for a forward pass"
@@ -519,7 +518,7 @@ def _read_pauses(
             return None, "reduce_scatter+all_gather", claim(0.8, samples, needed, basis)
         clear = _blind_s(pace) <= OPTIMISER_SEEN * pace.period_s
         basis = f"{len(found) + 1} buckets of gradients per iteration"
-        if _parts_trains(HALF, found) and _equal_bursts(found):
+        if splits.parts_trains(HALF, found) and splits.equal_bursts(found):
             basis = (
                 "pauses of one length in the first half of the bytes and of another in the second, "
                 "as gradients during a backward pass and parameters during a forward pass"
@@ -561,77 +560,3 @@ def _read_train(reading: _Reading, train: Train) -> tuple[Pause | None, Collecti
     said = claim(ceiling, len(reading.clock.owner), 20.0 * reading.clock.turns, train.basis)
     counted_from = train.end.share == 1.0
     return None if counted_from else train.end, "reduce_scatter+all_gather", said
-
-
-def _is_split(share: float, pace: Pace) -> bool:
-    """Whether a share of the volume is what a reduce-scatter has of it and an all-gather's."""
-    within = max(SHARE_WITHIN, STEPS_WITHIN / pace.steps)
-    return min(abs(share - HALF), abs(share - TWO_THIRDS)) <= within
-
-
-def _stands_out(split: Pause, found: list[Pause]) -> bool:
-    """Whether a pause is of another kind than those between the buckets of one backward pass.
-
-    It is, where its length is not theirs, or where it parts two trains of unlike pace or unlike
-    buckets.
-    """
-    others = [pause.seconds for pause in found if pause is not split]
-    if not others:
-        return True
-    before = [pause.seconds for pause in found if pause.share < split.share]
-    after = [pause.seconds for pause in found if pause.share > split.share]
-    if before and after and _unlike(before, after):
-        return True
-    shares = np.array([0.0, *(pause.share for pause in found), 1.0])
-    at = int(np.searchsorted(shares, split.share))
-    bursts_before, bursts_after = np.diff(shares[: at + 1]), np.diff(shares[at:])
-    even = max(_odd(bursts_before), _odd(bursts_after)) <= ODD
-    if even and _unlike(list(bursts_before), list(bursts_after)):
-        return True
-    middle = float(np.median(others))
-    spread = float(np.median(np.abs(np.array(others) - middle)))
-    return abs(split.seconds - middle) > max(OTHERS_SPREADS * spread, OTHERS_SHARE * middle)
-
-
-def _parts_trains(share: float, found: list[Pause]) -> bool:
-    """Whether pauses are of one length before a share of the volume, and of another one behind."""
-    return _uneven(share, found) <= ODD
-
-
-def _uneven(share: float, found: list[Pause]) -> float:
-    """Share of the pauses on either side of a share of the volume that are not as long as others.
-
-    1 where one side has too few of them, or where both sides have pauses of one length.
-    """
-    before = [pause.seconds for pause in found if pause.share < share]
-    after = [pause.seconds for pause in found if pause.share > share]
-    if min(len(before), len(after)) < 2 or not _unlike(before, after):
-        return 1.0
-    return max(_odd(np.array(side)) for side in (before, after))
-
-
-def _odd(of_a_train: NDArray[np.float64]) -> float:
-    """Share of some lengths that are not nearly their median."""
-    median = np.median(of_a_train)
-    return float(np.mean(np.abs(of_a_train - median) > ALIKE * median))
-
-
-def _behind_half(split: Pause, found: list[Pause]) -> bool:
-    """Whether a pause is but one of the train behind half of the bytes, where another one ends."""
-    after = [pause.seconds for pause in found if pause.share > split.share]
-    if split.share - HALF <= SHARE_WITHIN or not after or not _parts_trains(HALF, found):
-        return False
-    return abs(split.seconds - float(np.median(after))) <= ALIKE * float(np.median(after))
-
-
-def _equal_bursts(found: list[Pause]) -> bool:
-    """Whether bursts carry as much in the first half of the volume as in the second."""
-    shares = np.array([0.0, *(pause.share for pause in found), 1.0])
-    first = float(np.median(np.diff(shares[shares < HALF])))
-    second = float(np.median(np.diff(shares[shares > HALF])))
-    return abs(first - second) <= ALIKE * max(first, second)
-
-
-def _unlike(one: Sequence[float], other: Sequence[float]) -> bool:
-    low, high = sorted((float(np.median(one)), float(np.median(other))))
-    return high > UNLIKE * low

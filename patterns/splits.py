@@ -1,0 +1,100 @@
+"""Splits: which pause inside a turn's traffic is an optimiser's, and which a bucket's.
+
+A sharded optimiser steps between a reduce-scatter and an all-gather: behind half of the bytes, or
+behind two thirds where gradients are wider than parameters. Buckets of a backward pass pause as
+well, and may do so there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from patterns.pauses import Pace, Pause
+
+HALF: Final = 1 / 2  # reduce-scatter's share of the bytes where both run in one width
+TWO_THIRDS: Final = 2 / 3  # gradients in fp32, parameters in bf16
+SHARE_WITHIN: Final = 0.012
+STEPS_WITHIN: Final = 1.2  # steps of the pace: how well few samples place a pause
+UNLIKE: Final = 1.6  # ratio from which on two trains of bursts have different causes
+OTHERS_SPREADS: Final = 6.0  # median deviations of the other pauses, and
+OTHERS_SHARE: Final = 0.2  # of their median, by which one of another kind differs
+ALIKE: Final = 0.2  # of a pause's length or a burst's bytes: others so near are of the same train
+ODD: Final = 0.2  # of a train's pauses: so many may be of another length
+
+
+def is_split(share: float, pace: Pace) -> bool:
+    """Whether a share of the volume is what a reduce-scatter has of it and an all-gather's."""
+    within = max(SHARE_WITHIN, STEPS_WITHIN / pace.steps)
+    return min(abs(share - HALF), abs(share - TWO_THIRDS)) <= within
+
+
+def stands_out(split: Pause, found: list[Pause]) -> bool:
+    """Whether a pause is of another kind than those between the buckets of one backward pass.
+
+    It is, where its length is not theirs, or where it parts two trains of unlike pace or unlike
+    buckets.
+    """
+    others = [pause.seconds for pause in found if pause is not split]
+    if not others:
+        return True
+    before = [pause.seconds for pause in found if pause.share < split.share]
+    after = [pause.seconds for pause in found if pause.share > split.share]
+    if before and after and _unlike(before, after):
+        return True
+    shares = np.array([0.0, *(pause.share for pause in found), 1.0])
+    at = int(np.searchsorted(shares, split.share))
+    bursts_before, bursts_after = np.diff(shares[: at + 1]), np.diff(shares[at:])
+    even = max(_odd(bursts_before), _odd(bursts_after)) <= ODD
+    if even and _unlike(list(bursts_before), list(bursts_after)):
+        return True
+    middle = float(np.median(others))
+    spread = float(np.median(np.abs(np.array(others) - middle)))
+    return abs(split.seconds - middle) > max(OTHERS_SPREADS * spread, OTHERS_SHARE * middle)
+
+
+def parts_trains(share: float, found: list[Pause]) -> bool:
+    """Whether pauses are of one length before a share of the volume, and of another one behind."""
+    return uneven(share, found) <= ODD
+
+
+def uneven(share: float, found: list[Pause]) -> float:
+    """Share of the pauses on either side of a share of the volume that are not as long as others.
+
+    1 where one side has too few of them, or where both sides have pauses of one length.
+    """
+    before = [pause.seconds for pause in found if pause.share < share]
+    after = [pause.seconds for pause in found if pause.share > share]
+    if min(len(before), len(after)) < 2 or not _unlike(before, after):
+        return 1.0
+    return max(_odd(np.array(side)) for side in (before, after))
+
+
+def _odd(of_a_train: NDArray[np.float64]) -> float:
+    """Share of some lengths that are not nearly their median."""
+    median = np.median(of_a_train)
+    return float(np.mean(np.abs(of_a_train - median) > ALIKE * median))
+
+
+def behind_half(split: Pause, found: list[Pause]) -> bool:
+    """Whether a pause is but one of the train behind half of the bytes, where another one ends."""
+    after = [pause.seconds for pause in found if pause.share > split.share]
+    if split.share - HALF <= SHARE_WITHIN or not after or not parts_trains(HALF, found):
+        return False
+    return abs(split.seconds - float(np.median(after))) <= ALIKE * float(np.median(after))
+
+
+def equal_bursts(found: list[Pause]) -> bool:
+    """Whether bursts carry as much in the first half of the volume as in the second."""
+    shares = np.array([0.0, *(pause.share for pause in found), 1.0])
+    first = float(np.median(np.diff(shares[shares < HALF])))
+    second = float(np.median(np.diff(shares[shares > HALF])))
+    return abs(first - second) <= ALIKE * max(first, second)
+
+
+def _unlike(one: Sequence[float], other: Sequence[float]) -> bool:
+    low, high = sorted((float(np.median(one)), float(np.median(other))))
+    return high > UNLIKE * low
