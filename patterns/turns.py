@@ -28,6 +28,7 @@ SEEN_TO_END: Final = 8.0  # samples of an edge and turn, that show when each end
 FEWEST_ROWS: Final = 4  # of a connection, to say when in a turn it ends
 BUSY: Final = (0.05, 0.95)  # quantiles of a connection's rows: between them it is busy
 NEAR: Final = 0.25  # of a turn's volume: what is so near to its end tells when that is
+FEWEST_PAIRS: Final = 8  # of samples of one connection near a turn's end, to know its pace
 NOISES: Final = 3.0  # times what chance leaves between a connection's end and its last row
 
 
@@ -129,9 +130,11 @@ def latest(clock: VolumeClock, ends_ns: NDArray[np.int64]) -> NDArray[np.int64]:
     place = clock.turn[rows] * clock.connections + clock.owner[rows]
     left, time = left[rows], clock.time_s[rows]
     follows = np.flatnonzero((np.diff(place) == 0) & (np.diff(left) > 0))
-    if not len(follows):
+    if len(follows) < FEWEST_PAIRS:
         return ends_ns
     pace_s = float(np.median(-np.diff(time)[follows] / np.diff(left)[follows]))
+    # What is misplaced by a turn makes any pace: none needs longer than all of a turn's traffic.
+    pace_s = min(pace_s, _busy_s(clock))
     nearest = np.unique(place, return_index=True)[1]
     each = time[nearest] + max(pace_s, 0.0) * left[nearest]
     out = np.full(len(ends_ns), -np.inf)
@@ -141,6 +144,15 @@ def latest(clock: VolumeClock, ends_ns: NDArray[np.int64]) -> NDArray[np.int64]:
     ends_ns = ends_ns.copy()
     ends_ns[told] = found
     return ends_ns
+
+
+def _busy_s(clock: VolumeClock) -> float:
+    """From the first sample of a turn to the last, usually."""
+    first, last = np.full(clock.turns + 1, np.inf), np.full(clock.turns + 1, -np.inf)
+    np.minimum.at(first, clock.turn, clock.time_s)
+    np.maximum.at(last, clock.turn, clock.time_s)
+    seen = np.isfinite(first)
+    return float(np.median((last - first)[seen]))
 
 
 def backwards(clock: VolumeClock) -> VolumeClock:

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from patterns.boundaries import VolumeClock
 from patterns.timeline import Timeline, place
-from patterns.turns import Marks
+from patterns.turns import Marks, latest
 from reconstruct.iterations import follow_cycle
 from tests.reconstruct.made import START_NS, S, Stream, progress_of
 from tests.reconstruct.rhythm import cuts
@@ -90,3 +91,22 @@ def test_a_pause_amid_the_steps_leaves_open_what_they_are() -> None:
     found = placed(stepped(cube(2), turns_s(), 40, pause=0.05), "steps")
     assert found.collective == "unknown"
     assert not found.told
+
+
+def test_a_few_misplaced_samples_do_not_make_a_pace() -> None:
+    """Each connection has a sample a turn; one sample more lies a turn's pause away."""
+    turns, ends = 12, np.arange(12) * S
+    owner, turn = (a.ravel() for a in np.meshgrid(np.arange(6), np.arange(12)))
+    share = np.random.default_rng(1).uniform(0.8, 1.0, len(owner))
+    time_s = turn - 0.02 * (1 - share)
+    astray = np.array([0, 1, 2]), np.array([3, 4, 5]), np.array([0.79, 0.78, 0.77])
+    clock = VolumeClock(
+        owner=np.concatenate([owner, astray[0]]),
+        group=np.zeros(6, np.intp),
+        turn=np.concatenate([turn, astray[1]]),
+        volume=np.concatenate([turn - 1 + share, astray[1] - 1 + astray[2]]),
+        time_s=np.concatenate([time_s, astray[1] - 0.7]),
+        origin_ns=0,
+        turns=turns,
+    )
+    assert np.abs(latest(clock, ends) - ends).max() < 0.02 * S
