@@ -53,5 +53,5 @@ def foretold(
     held = np.bincount(cell, weight, count * steps).reshape(count, steps)
     others = held.sum(axis=0) - held
     chance = (others + DOUBT / steps) / (others.sum(axis=1, keepdims=True) + DOUBT)
-    # The exact time of a sample in a longer turn is harder to foretell by as much as even ones are.
+    # Against even chances, as a longer turn has more steps to choose from.
     return float((held * np.log(chance * steps)).sum() / max(float(held.sum()), 1e-9))
