@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from patterns.missed import Pulse
-from reconstruct.stops import CYCLES
 
 MOST: Final = 16  # micro-batches of an iteration
 EXCESS: Final = (0.03, 0.5)  # of a turn, that the optimiser's step takes: longer is a checkpoint
+FEWEST: Final = 5  # iterations: turns of fewer fall into place by chance
 MANY: Final = 8  # iterations, over which longer turns come by no chance, or
 CLEARLY: Final = 6.0  # times the spread of turns, by which they are longer than by chance
-MAD_TO_SIGMA: Final = 1.4826  # for a normal distribution
 REGULAR: Final = 0.9  # of the turns are as long as the rule says
 SHARES: Final = 200  # steps of a turn's volume, by which the place of the step is found
 NEAR: Final = 0.04  # of the volume: how well that place is known
@@ -56,7 +55,7 @@ def find_accumulation(signal: Pulse, ends_ns: NDArray[np.int64]) -> Accumulation
         Ends of turns, ascending.
     """
     count = len(ends_ns) - 1
-    for turns in range(2, min(MOST, count // CYCLES) + 1):
+    for turns in range(2, min(MOST, count // FEWEST) + 1):
         # An end that lies next to the step has it now in the turn before, now in the one behind.
         for span in (1, 2) if turns > 3 else (1,):
             lasting = (ends_ns[span:] - ends_ns[:-span]).astype(np.float64)
@@ -84,8 +83,7 @@ def _longer(
     if not EXCESS[0] * length <= excess * span <= EXCESS[1] * length:
         return None
     # Of turns that differ by themselves, some few longer ones lie evenly apart by chance.
-    spread = MAD_TO_SIGMA * float(np.median(np.abs(lasting[usual] - length)))
-    if longest.sum() < MANY and excess < CLEARLY * spread:
+    if longest.sum() < MANY and excess < CLEARLY * float(np.std(lasting[usual])):
         return None
     above = lasting > length + excess / 2
     regular = above[longest].mean() >= REGULAR and (~above[usual]).mean() >= REGULAR
