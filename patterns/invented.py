@@ -88,7 +88,7 @@ def in_one_pause(
     noise = float(np.median(np.abs(beyond))) * np.sqrt(len(beyond))
     odd = max(ODD, NOISES * noise)
     place = np.concatenate([[0.0], np.cumsum(beyond)])
-    apart = _folded(place[:, None] - place[None, :])
+    apart = folded(place[:, None] - place[None, :])
     usual = int((np.abs(apart) <= odd / 2).sum(axis=0).argmax())
     move = -apart[:, usual]
     off = np.abs(move) > odd
@@ -147,7 +147,7 @@ def behind_start_ups(
     return true
 
 
-def _folded(turns: NDArray[np.float64]) -> NDArray[np.float64]:
+def folded(turns: NDArray[np.float64]) -> NDArray[np.float64]:
     """Without whole turns, from -1/2 to 1/2."""
     return np.asarray(turns - np.rint(turns))
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collector.schema import I64
+from patterns.invented import folded
 from patterns.result import Iteration
 from patterns.timeline import UNSEEN
 from reconstruct.restarts import undisturbed
@@ -189,8 +190,8 @@ def phase_between(
     nearest = np.where(np.abs(near - before) < np.abs(after - near), before, after)
     later = (near - nearest) / period_ns
     middle = float(np.angle(np.exp(DIRECTION * later).sum())) / (2 * np.pi)
-    shift = middle + float(np.median(_folded(later - middle)))
-    return float(_folded(np.array(shift))) * period_ns
+    shift = middle + float(np.median(folded(later - middle)))
+    return float(folded(np.array(shift))) * period_ns
 
 
 def _counted_from(numbering: Numbering) -> NDArray[np.int64]:
@@ -204,8 +205,3 @@ def _counted_from(numbering: Numbering) -> NDArray[np.int64]:
         if not iteration.complete:
             break
     return np.array(ends[::-1], np.int64)
-
-
-def _folded(share: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Shares of a turn, as the nearest to 0 that are the same moment."""
-    return np.asarray(share - np.rint(share))

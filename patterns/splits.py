@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from patterns.pauses import Pace, Pause
+from patterns.pauses import Pace, Pause, shortest_visible
 
 HALF: Final = 1 / 2  # reduce-scatter's share of the bytes where both run in one width
 TWO_THIRDS: Final = 2 / 3  # gradients in fp32, parameters in bf16
@@ -24,6 +24,13 @@ OTHERS_SPREADS: Final = 6.0  # median deviations of the other pauses, and
 OTHERS_SHARE: Final = 0.2  # of their median, by which one of another kind differs
 ALIKE: Final = 0.2  # of a pause's length or a burst's bytes: others so near are of the same train
 ODD: Final = 0.2  # of a train's pauses: so many may be of another length
+
+
+def blind_s(pace: Pace) -> float:
+    """The longest pause that would not show where an optimiser's may lie."""
+    limit_s = shortest_visible(pace)
+    at = [round(share * pace.steps) + near for share in (HALF, TWO_THIRDS) for near in (-1, 0)]
+    return float(limit_s[at].max())
 
 
 def is_split(share: float, pace: Pace) -> bool:

@@ -14,11 +14,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from patterns import boundaries, invented, missed, pauses, splits, turns
+from patterns import boundaries, invented, mean_turn, missed, pauses, splits, turns
 from patterns.accumulation import Accumulation, find_accumulation
 from patterns.boundaries import VolumeClock
 from patterns.calibration import calibrated
 from patterns.claim import claim
+from patterns.mean_turn import FOLD, SHORTEST_PAUSE
 from patterns.missed import Pulse, pulse
 from patterns.pauses import Pace, Pause
 from patterns.result import Claim, Collective
@@ -28,9 +29,6 @@ from patterns.turns import Marks
 from reconstruct.bins import Progress, Verb
 from reconstruct.records import hidden_ns
 
-FOLD: Final = 200
-QUIET_SHARE: Final = 0.04  # of the mean rate: a phase below it is a pause
-SHORTEST_PAUSE: Final = 2  # phases of FOLD
 LAST_WITHIN: Final = 0.005  # of the period: an end so near behind the window was reached
 STOPPED: Final = 1.0  # periods of silence: no pause of the turn takes as long
 SAME_TURN: Final = 0.5  # periods: ends nearer than this are one
@@ -146,10 +144,10 @@ def _placed(
 ) -> Timeline | None:
     """What `place` returns, with ends also where a run of the job had but begun."""
     connections = np.concatenate(groups)
-    pause = longest_pause(signal, turns_ns)
+    pause = mean_turn.longest_pause(signal, turns_ns)
     if pause is None:
         return None
-    crude, middles = _crude_ends(signal, turns_ns, pause)
+    crude, middles = mean_turn.crude_ends(signal, turns_ns, pause)
     if len(crude) < 2:
         return None
     true = invented.true_ends(progress, connections, middles)
@@ -242,12 +240,12 @@ def _after_steps(
     """
     window = progress.window_start_ns, progress.window_end_ns
     ends = _ends(window, reading, None, signal)
-    profile = mean_turn(signal, ends)
+    profile = mean_turn.profile_of(signal, ends)
     samples, needed = len(reading.clock.owner), 20.0 * reading.clock.turns
     gone = np.cumsum(profile) / max(float(profile.sum()), 1.0)
     at_half = [
         (start, length)
-        for start, length in quiet(profile)[1:]
+        for start, length in mean_turn.quiet(profile)[1:]
         if length >= SHORTEST_PAUSE and abs(gone[start] - HALF) <= HALVES_WITHIN
     ]
     seen = profile.mean() >= DENSE_PROFILE
@@ -423,64 +421,6 @@ def _from_longest_pause(
     return _read(progress, groups, ends[inside], middles[inside]) or reading
 
 
-def longest_pause(signal: Pulse, turns_ns: NDArray[np.int64]) -> tuple[float, float] | None:
-    """The longest pause of a mean turn as phases (the second may exceed 1), None without one."""
-    start, length = next(iter(quiet(mean_turn(signal, turns_ns))), (0, 0))
-    if length < SHORTEST_PAUSE:
-        return None
-    return start / FOLD, (start + length) / FOLD
-
-
-def mean_turn(signal: Pulse, turns_ns: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Samples by phase of the turns; float64[FOLD]."""
-    turn = np.searchsorted(turns_ns, signal.time_ns, "right") - 1
-    inside = (turn >= 0) & (turn < len(turns_ns) - 1)
-    turn, time, weight = turn[inside], signal.time_ns[inside], signal.weight[inside]
-    phase = (time - turns_ns[turn]) / np.diff(turns_ns)[turn]
-    slot = np.minimum((phase * FOLD).astype(np.int64), FOLD - 1)
-    return np.asarray(np.bincount(slot, weight, FOLD), np.float64)
-
-
-def quiet(profile: NDArray[np.float64]) -> list[tuple[int, int]]:
-    """Pauses of a mean turn: first phase and number of phases of each, the longest first."""
-    low = profile <= QUIET_SHARE * profile.mean()
-    if low.all() or not low.any():
-        return []
-    first_loud = int(np.flatnonzero(~low)[0])
-    rolled = np.roll(low, -first_loud)
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], rolled.astype(np.int8), [0]])))
-    starts, lengths = (edges[::2] + first_loud) % FOLD, edges[1::2] - edges[::2]
-    order = np.argsort(-lengths, kind="stable")
-    return list(zip(starts[order].tolist(), lengths[order].tolist(), strict=True))
-
-
-def _crude_ends(
-    signal: Pulse, turns_ns: NDArray[np.int64], pause: tuple[float, float]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Last sample before the gap that covers most of each turn's pause, and that gap's middle."""
-    middle = (pause[0] + pause[1]) / 2
-    reach = max(0.06, (pause[1] - pause[0]) / 2 + 0.04)
-    found: dict[int, int] = {}
-    lengths = np.diff(turns_ns)
-    # A burst that the window cut in half has an end all the same: look one turn beyond each side.
-    starts = np.concatenate([[turns_ns[0] - lengths[0]], turns_ns])
-    lengths = np.concatenate([[lengths[0]], lengths, [lengths[-1]]])
-    for start, length in zip(starts, lengths, strict=True):
-        a, b = np.searchsorted(
-            signal.time_ns,
-            (start + (middle - reach) * length, start + (middle + reach) * length),
-        )
-        if a == 0 or b == len(signal.time_ns):
-            continue
-        around = signal.time_ns[a - 1 : b + 1]
-        begin, end = start + pause[0] * length, start + pause[1] * length
-        covered = np.minimum(around[1:], end) - np.maximum(around[:-1], begin)
-        best = int(covered.argmax())
-        found[int(around[best])] = int(around[best] + around[best + 1]) // 2
-    moments = sorted(found)
-    return np.array(moments, np.int64), np.array([found[m] for m in moments], np.int64)
-
-
 def _read_pauses(
     reading: _Reading, hidden_s: float, *, may_shard: bool
 ) -> tuple[Pause | None, Collective, Claim]:
@@ -516,7 +456,7 @@ def _read_pauses(
             basis = f"{len(found) + 1} bursts, and between no two of them time for a forward pass"
             basis += ": parameters are gathered as well"
             return None, "reduce_scatter+all_gather", claim(0.8, samples, needed, basis)
-        clear = _blind_s(pace) <= OPTIMISER_SEEN * pace.period_s
+        clear = splits.blind_s(pace) <= OPTIMISER_SEEN * pace.period_s
         basis = f"{len(found) + 1} buckets of gradients per iteration"
         if splits.parts_trains(HALF, found) and splits.equal_bursts(found):
             basis = (
@@ -544,14 +484,7 @@ def _read_pauses(
 
 def _could_hide(pace: Pace) -> bool:
     """Whether the pause of an optimiser may be there and not show."""
-    return _blind_s(pace) > OPTIMISER_HIDDEN * pace.period_s
-
-
-def _blind_s(pace: Pace) -> float:
-    """The longest pause that would not show where an optimiser's may lie."""
-    limit_s = pauses.shortest_visible(pace)
-    at = [round(share * pace.steps) + near for share in (HALF, TWO_THIRDS) for near in (-1, 0)]
-    return float(limit_s[at].max())
+    return splits.blind_s(pace) > OPTIMISER_HIDDEN * pace.period_s
 
 
 def _read_train(reading: _Reading, train: Train) -> tuple[Pause | None, Collective, Claim]:

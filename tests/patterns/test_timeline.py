@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from collector.schema import FlowBatch
 from patterns.boundaries import reached, read_clock
 from patterns.missed import Pulse
-from patterns.timeline import Timeline, _before_stops, place
-from patterns.turns import Marks
+from patterns.timeline import _before_stops
 from reconstruct.bins import Progress
-from reconstruct.iterations import follow_cycle
 from reconstruct.progress import follow
+from tests.patterns.placing import placed
 from tests.reconstruct.made import START_NS, S, telemetry
 from tests.reconstruct.rhythm import PER_TURN, cuts, repeated
 
@@ -46,17 +45,8 @@ def seen(flows: FlowBatch) -> Progress:
     return follow(telemetry(flows))
 
 
-def placed(progress: Progress, period_s: float = PERIOD_S, marks: Marks = "burst") -> Timeline:
-    time = np.sort(progress.bins.last_ns)
-    turns = follow_cycle(time, np.ones(len(time)), period_s)
-    connections = np.arange(len(progress.connections), dtype=np.int32)
-    found = place(progress, [connections], turns, marks)
-    assert found is not None
-    return found
-
-
 def ends_s(progress: Progress) -> NDArray[np.float64]:
-    return np.asarray((placed(progress).ends_ns - START_NS) / 1e9, np.float64)
+    return np.asarray((placed(progress, PERIOD_S).ends_ns - START_NS) / 1e9, np.float64)
 
 
 def true_ends(turns: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -164,7 +154,7 @@ def test_telemetry_that_is_back_for_a_moment_moves_no_end(phase: float) -> None:
 
 
 def test_moments_are_whole_nanoseconds_in_order() -> None:
-    found = placed(seen(job(steady(3)))).ends_ns
+    found = placed(seen(job(steady(3))), PERIOD_S).ends_ns
     assert found.dtype == np.int64
     assert (np.diff(found) > 0).all()
 
@@ -176,14 +166,14 @@ def test_a_burst_that_comes_to_a_stand_has_no_end(phase: float) -> None:
     stop = float(np.interp(20 + phase, np.arange(TURNS + 1), turns))
     progress = seen(without(job(turns), stop, float(turns[-1]) + PERIOD_S))
     waited = replace(progress, window_end_ns=progress.window_end_ns + int(PERIOD_S * S))
-    assert len(placed(waited).ends_ns) == 20
+    assert len(placed(waited, PERIOD_S).ends_ns) == 20
 
 
 def test_a_burst_that_ended_has_an_end_in_the_silence_behind_it() -> None:
     turns = steady()
     progress = seen(job(turns))
     waited = replace(progress, window_end_ns=progress.window_end_ns + int(PERIOD_S * S))
-    assert len(placed(waited).ends_ns) == TURNS
+    assert len(placed(waited, PERIOD_S).ends_ns) == TURNS
 
 
 @pytest.mark.parametrize(
@@ -202,7 +192,7 @@ def test_gradients_alone_leave_time_for_a_forward_pass(
     period_s = 2.2
     lengths = np.tile(pauses, TURNS) * period_s / sum(pauses)
     bursts = np.concatenate([[0.0], np.cumsum(lengths * rng.normal(1, 0.004, len(lengths)))])
-    found = placed(seen(job(bursts, per_turn=PER_TURN // 4)), period_s, marks="bursts")
+    found = placed(seen(job(bursts, per_turn=PER_TURN // 4)), period_s, "bursts")
     assert found.collective == collective
     assert abs(len(found.ends_ns) - TURNS) <= 1
 
@@ -213,7 +203,7 @@ def test_where_steps_become_longer_pauses_are_read_from_one_sort_of_them() -> No
     lengths = np.tile([6.0, *[1.0] * 5], TURNS) * PERIOD_S / 11
     lengths[len(lengths) // 2 :] *= 1.25
     bursts = np.concatenate([[0.0], np.cumsum(lengths * rng.normal(1, 0.004, len(lengths)))])
-    found = placed(seen(job(bursts, per_turn=PER_TURN // 4)), marks="bursts")
+    found = placed(seen(job(bursts, per_turn=PER_TURN // 4)), PERIOD_S, "bursts")
     assert found.collective == "all_reduce"
     assert abs(len(found.ends_ns) - TURNS) <= 1
     places = np.interp((found.ends_ns - START_NS) / 1e9, bursts, np.arange(len(bursts))) % 6
@@ -229,7 +219,7 @@ def test_an_optimiser_s_pause_lies_between_two_trains_of_bursts(optimiser: float
     pauses = [4.0, *[2.0] * 5, optimiser, *[0.7] * 5]
     lengths = np.tile(pauses, TURNS) * period_s / sum(pauses)
     bursts = np.concatenate([[0.0], np.cumsum(lengths * rng.normal(1, 0.004, len(lengths)))])
-    found = placed(seen(job(bursts, per_turn=PER_TURN // 4)), period_s, marks="bursts")
+    found = placed(seen(job(bursts, per_turn=PER_TURN // 4)), period_s, "bursts")
     assert found.collective == "reduce_scatter+all_gather"
     places = np.interp((found.ends_ns - START_NS) / 1e9, bursts, np.arange(len(bursts))) % 12
     assert places == pytest.approx(np.full(len(places), 5 + BURST_END), abs=0.1)

@@ -5,9 +5,9 @@ import pytest
 from numpy.typing import NDArray
 
 from patterns.boundaries import VolumeClock
-from patterns.timeline import Timeline, place
-from patterns.turns import Marks, latest
-from reconstruct.iterations import follow_cycle
+from patterns.timeline import Timeline
+from patterns.turns import latest
+from tests.patterns.placing import placed
 from tests.reconstruct.made import START_NS, S, Stream, progress_of
 from tests.reconstruct.rhythm import cuts
 
@@ -52,16 +52,6 @@ def turns_s(seed: int = 3) -> NDArray[np.float64]:
     return cuts(PERIOD_S, TURNS, 0.01, np.random.default_rng(seed))
 
 
-def placed(streams: list[Stream], marks: Marks) -> Timeline:
-    progress = progress_of(*streams)
-    time = np.sort(progress.bins.last_ns)
-    turns = follow_cycle(time, np.ones(len(time)), PERIOD_S)
-    every = np.arange(len(progress.connections), dtype=np.int32)
-    found = place(progress, [every], turns, marks)
-    assert found is not None
-    return found
-
-
 def worst(found: Timeline, wanted_s: NDArray[np.float64]) -> float:
     """The largest distance of a found end from the next wanted one, in periods."""
     at = (found.ends_ns - START_NS) / S
@@ -72,7 +62,7 @@ def worst(found: Timeline, wanted_s: NDArray[np.float64]) -> float:
 @pytest.mark.parametrize("samples", [40, 10])
 def test_steps_end_with_those_of_the_last_one(calls: int, samples: int) -> None:
     turns = turns_s()
-    found = placed(stepped(cube(3), turns, samples, calls), "steps")
+    found = placed(progress_of(*stepped(cube(3), turns, samples, calls)), PERIOD_S, "steps")
     assert len(found.ends_ns) >= TURNS - 1
     assert worst(found, turns[:-1] + END * np.diff(turns)) < 0.004
     assert found.collective == "all_reduce"
@@ -81,14 +71,14 @@ def test_steps_end_with_those_of_the_last_one(calls: int, samples: int) -> None:
 @pytest.mark.parametrize("calls", [1, 3])
 def test_without_gradients_iterations_begin_with_the_first_step(calls: int) -> None:
     turns = turns_s()
-    found = placed(stepped(cube(3), turns, 40, calls), "begin")
+    found = placed(progress_of(*stepped(cube(3), turns, 40, calls)), PERIOD_S, "begin")
     assert len(found.ends_ns) >= TURNS - 2
     assert worst(found, turns[:-1] + BEGIN * np.diff(turns)) < 0.004
     assert found.collective == "unknown"
 
 
 def test_a_pause_amid_the_steps_leaves_open_what_they_are() -> None:
-    found = placed(stepped(cube(2), turns_s(), 40, pause=0.05), "steps")
+    found = placed(progress_of(*stepped(cube(2), turns_s(), 40, pause=0.05)), PERIOD_S, "steps")
     assert found.collective == "unknown"
     assert not found.told
 

@@ -1,0 +1,72 @@
+"""The mean turn: a job's samples folded by its turns, and the pause in which turns end."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from patterns.missed import Pulse
+
+FOLD: Final = 200
+QUIET_SHARE: Final = 0.04  # of the mean rate: a phase below it is a pause
+SHORTEST_PAUSE: Final = 2  # phases of FOLD
+
+
+def longest_pause(signal: Pulse, turns_ns: NDArray[np.int64]) -> tuple[float, float] | None:
+    """The longest pause of a mean turn as phases (the second may exceed 1), None without one."""
+    start, length = next(iter(quiet(profile_of(signal, turns_ns))), (0, 0))
+    if length < SHORTEST_PAUSE:
+        return None
+    return start / FOLD, (start + length) / FOLD
+
+
+def profile_of(signal: Pulse, turns_ns: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Samples by phase of the turns; float64[FOLD]."""
+    turn = np.searchsorted(turns_ns, signal.time_ns, "right") - 1
+    inside = (turn >= 0) & (turn < len(turns_ns) - 1)
+    turn, time, weight = turn[inside], signal.time_ns[inside], signal.weight[inside]
+    phase = (time - turns_ns[turn]) / np.diff(turns_ns)[turn]
+    slot = np.minimum((phase * FOLD).astype(np.int64), FOLD - 1)
+    return np.asarray(np.bincount(slot, weight, FOLD), np.float64)
+
+
+def quiet(profile: NDArray[np.float64]) -> list[tuple[int, int]]:
+    """Pauses of a mean turn: first phase and number of phases of each, the longest first."""
+    low = profile <= QUIET_SHARE * profile.mean()
+    if low.all() or not low.any():
+        return []
+    first_loud = int(np.flatnonzero(~low)[0])
+    rolled = np.roll(low, -first_loud)
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], rolled.astype(np.int8), [0]])))
+    starts, lengths = (edges[::2] + first_loud) % FOLD, edges[1::2] - edges[::2]
+    order = np.argsort(-lengths, kind="stable")
+    return list(zip(starts[order].tolist(), lengths[order].tolist(), strict=True))
+
+
+def crude_ends(
+    signal: Pulse, turns_ns: NDArray[np.int64], pause: tuple[float, float]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Last sample before the gap that covers most of each turn's pause, and that gap's middle."""
+    middle = (pause[0] + pause[1]) / 2
+    reach = max(0.06, (pause[1] - pause[0]) / 2 + 0.04)
+    found: dict[int, int] = {}
+    lengths = np.diff(turns_ns)
+    # A burst that the window cut in half has an end all the same: look one turn beyond each side.
+    starts = np.concatenate([[turns_ns[0] - lengths[0]], turns_ns])
+    lengths = np.concatenate([[lengths[0]], lengths, [lengths[-1]]])
+    for start, length in zip(starts, lengths, strict=True):
+        a, b = np.searchsorted(
+            signal.time_ns,
+            (start + (middle - reach) * length, start + (middle + reach) * length),
+        )
+        if a == 0 or b == len(signal.time_ns):
+            continue
+        around = signal.time_ns[a - 1 : b + 1]
+        begin, end = start + pause[0] * length, start + pause[1] * length
+        covered = np.minimum(around[1:], end) - np.maximum(around[:-1], begin)
+        best = int(covered.argmax())
+        found[int(around[best])] = int(around[best] + around[best + 1]) // 2
+    moments = sorted(found)
+    return np.array(moments, np.int64), np.array([found[m] for m in moments], np.int64)
