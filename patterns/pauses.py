@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from patterns.boundaries import VolumeClock, median_by
 from patterns.regimes import regimes
 
-MOST_STEPS: Final = 200
+MOST_STEPS: Final = 400
 FEWEST_STEPS: Final = 40
 EVENLY: Final = 3.0  # standard errors: so far may rows lie off the middle of a step, on average
-ROWS_PER_STEP: Final = 40  # below it a step's median is noise
+ROWS_PER_STEP: Final = 12  # below it a step's median is noise
 OF_PERIOD: Final = 0.003  # a shorter pause inside a burst is not told from its unevenness
 SIGMAS: Final = 8.0  # and it must stand out of the unevenness around it
 ONE_SIGMA_BELOW: Final = 0.1587  # quantile of a normal distribution
@@ -66,6 +66,11 @@ class Pace:
     def usual_s(self) -> float:
         """Usual seconds per step."""
         return float(np.median(np.abs(np.diff(self.left_s))))
+
+    def coarser(self) -> Pace:
+        """The same in half as many steps."""
+        pairs = self.left_s[: self.steps // 2 * 2].reshape(-1, 2)
+        return Pace(pairs.mean(axis=1), self.period_s, self.staged)
 
     @property
     def outer_s(self) -> float:
@@ -118,6 +123,8 @@ def read_pace(clock: VolumeClock, ends_ns: NDArray[np.int64], period_s: float) -
     inside = (clock.turn >= first) & (clock.turn < last)
     owner, turn, share = clock.owner[inside], clock.turn[inside], clock.share[inside]
     left = (ends_ns[turn] - clock.origin_ns) / 1e9 - clock.time_s[inside]
+    # A turn that takes a little longer takes as much longer before each of its shares.
+    left *= period_s / np.diff(ends_ns / 1e9, prepend=ends_ns[0] / 1e9 - period_s)[turn]
     group = clock.group[owner]
     stage = _one_stage(group, share, left, period_s)
     mine = np.isin(group, stage)

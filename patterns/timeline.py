@@ -26,7 +26,9 @@ from patterns.result import Claim, Collective
 from patterns.splits import HALF, SHARE_WITHIN, STEPS_WITHIN, TWO_THIRDS
 from patterns.trains import Train, find_train
 from patterns.turns import Marks
+from reconstruct.activity import prompt
 from reconstruct.bins import Progress, Verb
+from reconstruct.lockstep import find_cuts, find_walks
 from reconstruct.records import hidden_ns
 
 LAST_WITHIN: Final = 0.005  # of the period: an end so near behind the window was reached
@@ -145,9 +147,10 @@ def _placed(
     """What `place` returns, with ends also where a run of the job had but begun."""
     connections = np.concatenate(groups)
     pause = mean_turn.longest_pause(signal, turns_ns)
-    if pause is None:
-        return None
-    crude, middles = mean_turn.crude_ends(signal, turns_ns, pause)
+    if pause is not None:
+        crude, middles = mean_turn.crude_ends(signal, turns_ns, pause)
+    else:
+        crude, middles = _by_volume(progress, connections, signal, turns_ns)
     if len(crude) < 2:
         return None
     true = invented.true_ends(progress, connections, middles)
@@ -188,6 +191,21 @@ def _placed(
     )
     said = claim(0.8, len(reading.clock.owner), 20.0 * reading.clock.turns, basis)
     return Timeline(parts.ends_ns, "reduce_scatter+all_gather", said, told, parts.turns)
+
+
+def _by_volume(
+    progress: Progress,
+    connections: NDArray[np.int32],
+    signal: Pulse,
+    turns_ns: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """What `mean_turn.crude_ends` returns, where pauses wander too much to be seen by time."""
+    rows = np.flatnonzero(np.isin(progress.bins.connection, connections) & prompt(progress.bins))
+    rows = rows[np.argsort(progress.bins.last_ns[rows], kind="stable")]
+    middles = find_cuts(find_walks(progress, rows, progress.bins.last_ns[rows]), turns_ns)
+    if middles is None:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    return signal.time_ns[np.searchsorted(signal.time_ns, middles) - 1], middles
 
 
 def _accumulation(
@@ -389,7 +407,7 @@ def _read(
 def _reading(clock: VolumeClock, crude_ns: NDArray[np.int64], *, in_steps: bool) -> _Reading | None:
     if not clock.connections:
         return None
-    clock = turns.of_last(clock, crude_ns) if in_steps else calibrated(clock, crude_ns)
+    clock = turns.of_last(clock, crude_ns) if in_steps else calibrated(clock)
     reading = _Reading(clock, crude_ns, NO_PACE, [], in_steps)
     ends = reading.when(1.0, crude_ns)
     pace = pauses.read_pace(clock, ends, float(np.median(np.diff(ends))) / 1e9)

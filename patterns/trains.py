@@ -12,14 +12,17 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import binary_closing
+from scipy.fft import irfft, rfft
 
 from patterns.pauses import OF_PERIOD, ONE_SIGMA_BELOW, SIGMAS, Pace, Pause
 
 UNITS: Final = range(4, 33)  # parts of a model that are gathered one by one
 GRADIENTS: Final = (1, 2)  # bytes of a gradient per byte of a parameter: bf16 or fp32
 FEWEST_STEPS: Final = 4  # of the pace in a part, or parts cannot be told
+FEWEST_OF_TURN: Final = 32  # steps: no turn of `UNITS` has fewer
 WITHIN: Final = 0.3  # of a part: how well its pause must be placed
+MOST_BATCHES: Final = 16
+AT_KNOWN: Final = 3.0  # times the spread of steps: a pause where one is expected
 UNMATCHED: Final = 0.12  # of the pauses, there and expected, that may have no partner
 SURELY: Final = 2  # pauses without a partner more, if the turn is counted from anywhere else
 LONG: Final = 0.6  # of the longest pause
@@ -46,7 +49,11 @@ def find_train(pace: Pace) -> Train | None:
         Counted from any of its pauses. A share of 1 stands for that one.
     """
     share, seconds = _pauses(pace)
-    return _by_micro_batch(share, seconds, pace.steps) or _by_unit(share, seconds, pace.steps)
+    found = _by_micro_batch(share, seconds, pace.steps)
+    # Parts are told by steps of their own size: finer ones are less certain each.
+    while found is None and pace.steps >= FEWEST_OF_TURN:
+        found, pace = _by_unit(pace), pace.coarser()
+    return found
 
 
 def _pauses(pace: Pace) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -58,8 +65,7 @@ def _pauses(pace: Pace) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     low, usual = np.quantile(steps, (ONE_SIGMA_BELOW, 0.5))
     limit = max(OF_PERIOD * pace.period_s, SIGMAS / 2 * float(usual - low))
     excess = steps - usual
-    # What lies between two steps of one pause may well be less than usual: it was put too late.
-    loud = binary_closing(excess > limit / 2, np.ones(FEWEST_STEPS - 1, np.bool_))
+    loud = excess > limit / 2
     edges = np.flatnonzero(np.diff(loud, prepend=False, append=False))
     share, seconds = [0.0], [pace.outer_s]
     for begin, end in zip(edges[::2], edges[1::2], strict=True):
@@ -98,44 +104,118 @@ def _by_micro_batch(
     return Train(_pause(share, seconds, end), basis)
 
 
-def _by_unit(share: NDArray[np.float64], seconds: NDArray[np.float64], steps: int) -> Train | None:
-    """Parameters gathered part by part, forward and again backward, where gradients join them."""
-    scores: list[tuple[int, int, int]] = []
-    expected = 0
-    for parts in _turns():
-        total = sum(parts)
-        if min(parts) / total * steps < FEWEST_STEPS:
-            continue
-        at = np.concatenate([[0.0], np.cumsum(parts)[:-1]]) / total
-        within = WITHIN * min(parts) / total
-        for end in range(len(share)):
-            away = np.abs(_apart(share[:, None], (at + share[end])[None, :]))
-            alone = (away.min(axis=1) > within).sum() + (away.min(axis=0) > within).sum()
-            scores.append((int(alone), end, len(at)))
-    if not scores:
+def _by_unit(pace: Pace) -> Train | None:
+    """Parameters gathered part by part, forward and again backward, where gradients join them.
+
+    This may be done for each of several micro-batches, of which only the last ends with a pause.
+    """
+    share, _ = _pauses(pace)
+    seconds, limit_s = _at_each_step(pace)
+    fits = [_fit(parts, batches, share, seconds >= limit_s) for parts, batches in _turns(pace.steps)]
+    if not fits:
         return None
-    alone, end, expected = min(scores)
-    if alone > UNMATCHED * (expected + len(share)):
+    best = min(fits, key=lambda fit: fit.off.min())
+    if best.off.min() > UNMATCHED:
         return None
-    elsewhere = min((one for one, other, _ in scores if other != end), default=alone)
-    if elsewhere == alone:
+    at = int(best.off.argmin())
+    alone = best.alone[at]
+    ends = (at + np.arange(best.batches) * pace.steps / best.batches) % pace.steps
+    elsewhere = [fit.alone[_from(ends, pace.steps) > best.within].min() for fit in fits]
+    if min(elsewhere) <= alone:
         return None
+    length = seconds[np.rint(ends).astype(np.int64) % pace.steps]
+    longest = int(length.argmax())
     basis = f"parameters gathered in parts forward and backward, {len(share)} pauses a turn"
-    return Train(_pause(share, seconds, end), basis, sure=elsewhere >= alone + SURELY)
+    if best.batches > 1:
+        if length[longest] < np.sort(length)[-2] + limit_s:
+            return None
+        basis += f", for each of {best.batches} micro-batches"
+    end = _nearest(share, ends[longest] / pace.steps, best.within / pace.steps)
+    sure = min(elsewhere) >= alone + SURELY
+    return Train(Pause(end or 1.0, float(length[longest]), 1.0), basis, sure)
 
 
-def _turns() -> Iterator[list[int]]:
-    """Volumes between the pauses of an iteration, from its end on, in parameters of one part.
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """How well turns of one kind fit, by the step at which they are taken to end.
 
-    Parts are gathered one ahead of their use, or when they are used; in the backward pass with the
-    gradients of the part before.
+    `alone` pauses are expected and not there, or there and not expected, which is `off` of all;
+    `within` so many steps a pause is in its place.
+    """
+
+    batches: int
+    alone: NDArray[np.float64]
+    off: NDArray[np.float64]
+    within: float
+
+
+def _fit(
+    parts: list[int], batches: int, share: NDArray[np.float64], there: NDArray[np.bool_]
+) -> _Fit:
+    steps = len(there)
+    total = batches * sum(parts)
+    at = np.cumsum([0, *(parts * batches)[:-1]]) / total * steps
+    within = WITHIN * min(parts) / total * steps
+    near = _from(at, steps) <= within
+    # Where a micro-batch ends that is not the last, no optimiser makes a pause.
+    expected = np.delete(at, np.s_[:: len(parts)]) if batches > 1 else at
+    found = _counted(share * steps, steps)
+    missing = len(expected) - _around(_counted(expected, steps), there.astype(np.float64))
+    strange = len(share) - _around(near.astype(np.float64), found)
+    alone = np.rint(missing + strange)
+    return _Fit(batches, alone, alone / (len(expected) + len(share)), within)
+
+
+def _counted(at: NDArray[np.float64], steps: int) -> NDArray[np.float64]:
+    """How many places fall on each step of a turn."""
+    return np.bincount(np.rint(at).astype(np.int64) % steps, minlength=steps).astype(np.float64)
+
+
+def _around(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum of products with the first moved on by 0, 1, ... steps around the turn."""
+    return np.asarray(irfft(np.conj(rfft(one)) * rfft(other), len(one)))
+
+
+def _from(at: NDArray[np.float64], steps: int) -> NDArray[np.float64]:
+    """How far each step is from the nearest of some places, around the turn; float64[steps]."""
+    away = np.abs(np.arange(steps)[:, None] - at)
+    return np.asarray(np.minimum(away, steps - away).min(axis=1))
+
+
+def _nearest(share: NDArray[np.float64], place: float, within: float) -> float:
+    """The pause at a place of the turn, or the place where none is so near."""
+    away = _apart(share, place)
+    nearest = int(away.argmin())
+    return float(share[nearest]) if away[nearest] <= within else place % 1.0
+
+
+def _at_each_step(pace: Pace) -> tuple[NDArray[np.float64], float]:
+    """Seconds of a pause at each step of a turn, and how many show one at a place that is known.
+
+    The first step is the pause that the turn is counted from.
+    """
+    steps = np.append(pace.outer_s, -np.diff(pace.left_s) - pace.usual_s)
+    spread = pace.usual_s - float(np.quantile(-np.diff(pace.left_s), ONE_SIGMA_BELOW))
+    pair = steps + np.roll(steps, -1)
+    limit = max(OF_PERIOD * pace.period_s, AT_KNOWN * 2**0.5 * spread)
+    return np.maximum(pair, np.roll(pair, 1)), limit
+
+
+def _turns(steps: int) -> Iterator[tuple[list[int], int]]:
+    """Volumes between the pauses of a micro-batch, from its end on, and how many an iteration has.
+
+    Volumes are in parameters of one part. Parts are gathered one ahead of their use, or when they
+    are used; in the backward pass with the gradients of the part before.
     """
     for units in UNITS:
         for factor in GRADIENTS:
             both = 1 + factor
             ahead = [2, *[1] * (units - 2), 2, *[both] * (units - 2), factor, factor]
-            yield ahead
-            yield [*[1] * (units + 1), *[both] * (units - 1), factor]
+            used = [*[1] * (units + 1), *[both] * (units - 1), factor]
+            for batches in range(1, MOST_BATCHES + 1):
+                if FEWEST_STEPS <= steps / (batches * sum(ahead)) < 2 * FEWEST_STEPS:
+                    yield ahead, batches
+                    yield used, batches
 
 
 def _apart(one: NDArray[np.float64], other: NDArray[np.float64] | float) -> NDArray[np.float64]:

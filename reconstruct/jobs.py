@@ -20,6 +20,7 @@ from reconstruct.activity import activity, timed
 from reconstruct.bins import BIN_NS, Progress
 from reconstruct.iterations import follow_cycle, follow_tempo
 from reconstruct.joining import join
+from reconstruct.lockstep import find_cycle, find_walks
 from reconstruct.merging import group_rows
 from reconstruct.period import Period
 from reconstruct.prediction import foretold
@@ -242,17 +243,22 @@ def _cycle(
         width / 1e9,
         activity(*told, start, end, width),
     )
-    if not tempo:
-        return None
-    turns = follow_tempo(
-        time,
-        weight,
-        [(start + part.end * width, part.period.seconds) for part in tempo],
-    )
-    period = max(tempo, key=lambda part: part.end - part.start).period
-    if len(tempo) == 1:
-        period, turns = _whole_cycle(time, weight, period, turns)
-    if len(turns) < CYCLES + 1:
+    period, turns = None, np.zeros(0, np.int64)
+    if tempo:
+        turns = follow_tempo(
+            time,
+            weight,
+            [(start + part.end * width, part.period.seconds) for part in tempo],
+        )
+        period = max(tempo, key=lambda part: part.end - part.start).period
+        if len(tempo) == 1:
+            period, turns = _whole_cycle(time, weight, period, turns)
+    if not known_ns:
+        walks = find_walks(progress, rows, time)
+        cycle = find_cycle(walks, turns if len(turns) > 1 else None)
+        if cycle is not None:
+            period, turns = cycle.period, cycle.turns_ns
+    if period is None or len(turns) < CYCLES + 1:
         return None
     return Candidate(
         endpoints=members.astype(np.int32),

@@ -20,9 +20,7 @@ from reconstruct.bins import Connections, Progress, Verb
 from reconstruct.jobs import Candidate
 
 TCP_BITS: Final = 32
-AMBIGUOUS: Final = (
-    1 / 8
-)  # of a round between two samples: three quarters of it are then no accident
+AMBIGUOUS: Final = 0.04  # of a round between two samples: half of one is then no accident
 FEWEST_SAMPLES: Final = 12
 SIGMAS: Final = 4.0  # of the count of samples, within which the volume is looked for
 LEAST_RANGE: Final = 0.15  # and of the volume itself, as samples may be lost

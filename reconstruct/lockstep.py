@@ -1,0 +1,410 @@
+"""Lockstep: connections that move together, and the cycle of what they send.
+
+All connections of a ring carry the same bytes at the same pace, so that their samples together say
+how far each of them had come, and when. Along that way a cycle never wanders: each turn moves the
+same bytes, however long it takes. What repeats there is how long the connections dwell at a place,
+and a beat inside the cycle, all of whose bursts look alike in time, repeats less of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.fft import irfft, next_fast_len, rfft
+from scipy.optimize import isotonic_regression
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from reconstruct.bins import Progress
+from reconstruct.period import Period
+from reconstruct.stops import CYCLES
+
+FEWEST_ROWS: Final = 8  # of a connection, to know how far it had come
+FEWEST_TOGETHER: Final = 100  # of a walk
+MOST_ROWS: Final = 12_000  # of a walk: more place its dwells no better than a cycle needs
+MOST_WALKS: Final = 4
+HEAVY: Final = 0.25  # of what the largest connections carry: what carries less leads to other sets
+ROUNDS: Final = 12
+TOGETHER: Final = 1.0  # rows: what moves together is no further apart
+APART: Final = 3.0  # times the distance of those nearest to the common way: no part of the set
+FIRM: Final = 0.25  # of the connections: the nearest
+SHED: Final = 0.25  # of the connections, the furthest, are left out at once
+CELL_ROWS: Final = 1.5  # rows between two of which a dwell may lie anywhere
+BLUR: Final = 2.0  # times what connections are apart
+FEWEST_CELLS: Final = 4  # of a turn
+MOST_PEAKS: Final = 24
+PARTS: Final = 16  # of a cycle that may be several
+REFINED: Final = (-1.0, -0.5, 0.0, 0.5, 1.0)  # cells, over all turns together
+AS_WELL: Final = 0.015  # of what is foretold: several turns together foretell nearly as much as one
+CLEAR: Final = 0.2  # of the dwells, that turns foretell of each other where there is a cycle
+FEWEST_TURNS: Final = 3
+SAME: Final = 0.1  # of a turn's volume: cycles that differ by less are one
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """How far some connections in lockstep had come.
+
+    Parameters
+    ----------
+    time_ns : int64[n]
+        Ascending.
+    gone : float64[n]
+        Share of the way, 0 to 1, ascending.
+    apart : float
+        Usual distance of a connection from this way, in rows.
+    """
+
+    time_ns: NDArray[np.int64]
+    gone: NDArray[np.float64]
+    apart: float
+
+    def when(self, gone: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Nanoseconds since the walk's begin at which places were reached; float64[k]."""
+        return np.interp(gone, self.gone, (self.time_ns - self.time_ns[0]).astype(np.float64))
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeCycle:
+    """A cycle on the axis of volume.
+
+    Parameters
+    ----------
+    turns_ns : int64[k]
+        As of `reconstruct.iterations.follow_cycle`.
+    period : Period
+    """
+
+    turns_ns: NDArray[np.int64]
+    period: Period
+
+
+def find_walks(progress: Progress, rows: NDArray[np.intp], time_ns: NDArray[np.int64]) -> list[Walk]:
+    """Ways of those connections that carry most, one for each set of endpoints, over one time.
+
+    Parameters
+    ----------
+    progress : Progress
+    rows : intp[n]
+        Bins in order of time.
+    time_ns : int64[n]
+        Their times.
+
+    Returns
+    -------
+    list of Walk
+        The best sampled ones; none where connections did not live through the window.
+    """
+    bins, connections = progress.bins, progress.connections
+    count = len(connections)
+    owner, place = bins.connection[rows], bins.last_seq[rows].astype(np.float64)
+    begin, end = np.full(count, np.inf), np.full(count, -np.inf)
+    np.minimum.at(begin, owner, place)
+    np.maximum.at(end, owner, place)
+    known = np.bincount(owner, minlength=count) >= FEWEST_ROWS
+    if not known.any():
+        return []
+    carried = np.where(known, end - begin, 0.0)
+    heavy = np.flatnonzero(carried >= HEAVY * np.quantile(carried[known], 0.9))
+    edges = coo_array(
+        (np.ones(len(heavy)), (connections.src[heavy], connections.dst[heavy])),
+        shape=(len(progress.endpoints),) * 2,
+    )
+    _, label = connected_components(edges, directed=False)
+    of_set = np.full(count, -1, np.intp)
+    of_set[heavy] = label[connections.src[heavy]]
+    held = np.bincount(of_set[owner] + 1, minlength=2)[1:]
+    largest = np.argsort(-held, kind="stable")[:MOST_WALKS]
+    walks = []
+    for one in largest[held[largest] >= FEWEST_TOGETHER].tolist():
+        mine = np.flatnonzero(of_set[owner] == one)
+        mine = _best_sampled(mine, owner)
+        walk = _walk(time_ns[mine], place[mine], owner[mine])
+        if walk is not None:
+            walks.append(walk)
+    return _over_one_time(walks)
+
+
+def _best_sampled(rows: NDArray[np.intp], owner: NDArray[np.int32]) -> NDArray[np.intp]:
+    """Rows of the connections with most of them, about `MOST_ROWS`, in order."""
+    held = np.bincount(owner[rows])
+    order = np.argsort(-held, kind="stable")
+    enough = int(np.searchsorted(np.cumsum(held[order]), MOST_ROWS)) + 1
+    kept = np.zeros(len(held), np.bool_)
+    kept[order[:enough]] = True
+    return rows[kept[owner[rows]]]
+
+
+def _walk(
+    time_ns: NDArray[np.int64], place: NDArray[np.float64], owner: NDArray[np.int32]
+) -> Walk | None:
+    """The common way of some connections, less those that do not keep to it."""
+    kept, gone, apart = together(place, owner)
+    span = float(np.ptp(gone))
+    if span <= 0:
+        return None
+    return Walk(time_ns[kept], (gone - gone[0]) / span, float(np.median(apart)))
+
+
+def together(
+    place: NDArray[np.float64], owner: NDArray[np.integer]
+) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
+    """The connections that keep to a common way, and that way.
+
+    One whose place is wrong draws the way to itself: those furthest off are left out, and all are
+    looked at again.
+
+    Parameters
+    ----------
+    place : float64[n]
+        How far each row's connection had come, in order of time; in any unit, from anywhere.
+    owner : int[n]
+
+    Returns
+    -------
+    rows : intp[k]
+        Of connections that keep to the way.
+    gone : float64[k]
+        See `common_way`.
+    apart : float64[connections]
+    """
+    rows = np.arange(len(place))
+    while True:
+        gone, apart = common_way(place[rows], owner[rows])
+        limit = max(TOGETHER, APART * float(np.quantile(apart, FIRM)))
+        if apart.max() <= limit:
+            return rows, gone, apart
+        strayed = apart >= max(limit, float(np.quantile(apart, 1 - SHED)))
+        rows = rows[~strayed[np.unique(owner[rows], return_inverse=True)[1]]]
+
+
+def common_way(
+    place: NDArray[np.float64], owner: NDArray[np.int32]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The way that all connections went, and how far each is off it.
+
+    Each connection's place is a line of the common way, and that way rises through all of them;
+    the two are fitted in turn.
+
+    Returns
+    -------
+    gone : float64[n]
+        About 0 to 1.
+    apart : float64[connections]
+        In rows.
+    """
+    _, of = np.unique(owner, return_inverse=True)
+    rows = np.bincount(of)
+    first = np.full(len(rows), np.inf)
+    np.minimum.at(first, of, place)
+    place = place - first[of]
+    mean = np.bincount(of, place) / rows
+    gone = (np.arange(len(of)) + 0.5) / len(of)
+    own = gone
+    for _ in range(ROUNDS):
+        middle = np.bincount(of, gone) / rows
+        away = gone - middle[of]
+        square = np.bincount(of, away**2)
+        slope = np.bincount(of, away * (place - mean[of])) / np.maximum(square, 1e-30)
+        own = (place - mean[of]) / np.maximum(slope, 1e-9)[of] + middle[of]
+        gone = isotonic_regression(own).x
+    return gone, len(of) * np.sqrt(np.bincount(of, (own - gone) ** 2) / rows)
+
+
+def _over_one_time(walks: Sequence[Walk]) -> list[Walk]:
+    """The walks between the last one's begin and the first one's end, as shares of that way."""
+    if not walks:
+        return []
+    begin = max(int(walk.time_ns[0]) for walk in walks)
+    end = min(int(walk.time_ns[-1]) for walk in walks)
+    out = []
+    for walk in walks:
+        low, high = np.interp((begin, end), walk.time_ns, walk.gone)
+        inside = (walk.time_ns > begin) & (walk.time_ns < end)
+        if high <= low:
+            continue
+        time = np.concatenate([[begin], walk.time_ns[inside], [end]])
+        gone = (np.concatenate([[low], walk.gone[inside], [high]]) - low) / (high - low)
+        # What several rows say of one place they say in order.
+        out.append(Walk(time, gone + np.arange(len(gone)) * 1e-13, walk.apart))
+    return out
+
+
+def find_cycle(walks: Sequence[Walk], turns_ns: NDArray[np.int64] | None) -> VolumeCycle | None:
+    """The cycle of dwells along some walks; None where there is none but that which is known.
+
+    Parameters
+    ----------
+    walks : sequence of Walk
+        Over one time.
+    turns_ns : int64[k] or None
+        Turns of the cycle that was found in time.
+
+    Notes
+    -----
+    Of all lags the one is the cycle whose turns foretell each other's dwells best: a beat inside it
+    misses what comes once in many beats, and of several cycles together there are fewer turns to
+    foretell from.
+    """
+    if not walks:
+        return None
+    cells = _cells(walks)
+    longest = cells // CYCLES
+    if longest <= FEWEST_CELLS:
+        return None
+    likeness = _likeness(walks, cells)
+    known = 0.0 if turns_ns is None else _moved(walks[0], turns_ns) * cells
+    lags = _peaks(likeness, longest)
+    if known >= FEWEST_CELLS:
+        lags = np.append(lags, known)
+    found = [_foretold(walks, _refined(likeness, lag), cells) for lag in lags.tolist()]
+    if not found:
+        return None
+    _, whole = max(found)
+    shorter = {lag for _, lag in found if lag < whole}
+    for part in range(2, PARTS + 1):
+        if whole / part >= FEWEST_CELLS:
+            shorter |= {whole / part, _refined(likeness, whole / part)}
+    # All by the same turns: one odd turn more or less would make the difference.
+    span = int(cells / whole) * whole / cells
+    found = [_foretold(walks, lag, cells, span) for lag in (whole, *sorted(shorter))]
+    most, _ = max(found)
+    told, lag = min((one for one in found if one[0] >= most - AS_WELL), key=lambda one: one[1])
+    as_known = max((one[0] for one in found if abs(one[1] - known) <= SAME * known), default=-1.0)
+    if told < CLEAR or abs(lag - known) <= SAME * known or (lag < known and told < as_known):
+        return None
+    turns_ns = _turns(walks, lag / cells, cells)
+    inside = [one[0] for one in found if _is_part(one[1], lag)]
+    period = Period(
+        seconds=float(np.median(np.diff(turns_ns))) / 1e9,
+        similarity=told,
+        sigmas=told * float(np.sqrt(cells / 2)),
+        rival=max(inside, default=0.0) / told,
+    )
+    return VolumeCycle(turns_ns, period)
+
+
+def find_cuts(walks: Sequence[Walk], turns_ns: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """Moments in the longest dwell of each turn of a known cycle.
+
+    Parameters
+    ----------
+    walks : sequence of Walk
+        Over one time.
+    turns_ns : int64[k]
+        Of the cycle, from any of its moments on.
+
+    Returns
+    -------
+    int64[k] or None
+        None where dwells do not repeat with the cycle.
+    """
+    if not walks:
+        return None
+    cells = _cells(walks)
+    lag = _moved(walks[0], turns_ns) * cells
+    if lag < FEWEST_CELLS:
+        return None
+    told, lag = _foretold(walks, _refined(_likeness(walks, cells), lag), cells)
+    return _turns(walks, lag / cells, cells)[1:-1] if told >= CLEAR else None
+
+
+def _cells(walks: Sequence[Walk]) -> int:
+    """Into how many cells the way is cut, so that a dwell is known to lie in one of them."""
+    rows = float(np.median([len(walk.gone) for walk in walks]))
+    apart = float(np.median([walk.apart for walk in walks]))
+    return int(rows / max(CELL_ROWS, BLUR * apart))
+
+
+def _is_part(lag: float, whole: float) -> bool:
+    """Whether a lag is a whole part of another one."""
+    times = whole / lag
+    return times > 1 + SAME and abs(times - round(times)) <= SAME
+
+
+def _likeness(walks: Sequence[Walk], cells: int) -> NDArray[np.float64]:
+    """Autocorrelation of the dwells along the walks; float64[cells]."""
+    out = np.zeros(cells)
+    edges = np.linspace(0, 1, cells + 1)
+    size = next_fast_len(2 * cells)
+    for walk in walks:
+        dwell = np.sqrt(np.maximum(np.diff(walk.when(edges)), 0))
+        raw = irfft(np.abs(rfft(dwell - dwell.mean(), size)) ** 2, size)[:cells]
+        out += raw / np.arange(cells, 0, -1) / max(float(raw[0]) / cells, 1e-30)
+    return out / len(walks)
+
+
+def _peaks(likeness: NDArray[np.float64], longest: int) -> NDArray[np.float64]:
+    """Lags at which dwells are most alike, the best ones; float64[k], in cells."""
+    inside = likeness[1 : longest + 1]
+    peak = (inside >= likeness[:longest]) & (inside > likeness[2 : longest + 2])
+    lags = np.flatnonzero(peak) + 1
+    lags = lags[lags >= FEWEST_CELLS]
+    return lags[np.argsort(-likeness[lags], kind="stable")[:MOST_PEAKS]].astype(np.float64)
+
+
+def _moved(walk: Walk, turns_ns: NDArray[np.int64]) -> float:
+    """Share of a walk that a turn known by its times moves; 0 where it holds no whole one."""
+    inside = turns_ns[(turns_ns >= walk.time_ns[0]) & (turns_ns <= walk.time_ns[-1])]
+    if len(inside) < 2:
+        return 0.0
+    return float(np.median(np.diff(np.interp(inside, walk.time_ns, walk.gone))))
+
+
+def _refined(likeness: NDArray[np.float64], lag: float) -> float:
+    """A lag as its double, the double of that and so on tell it, in cells."""
+    times = 1.0
+    while 2 * times * lag < len(likeness) // 2:
+        times *= 2
+        at = round(times * lag)
+        near = likeness[at - 1 : at + 2]
+        lag = (at - 1 + int(near.argmax())) / times
+    return lag
+
+
+def _foretold(
+    walks: Sequence[Walk], lag: float, cells: int, span: float = 1.0
+) -> tuple[float, float]:
+    """How much of the dwells the turns of a cycle foretell of each other, and its lag refined.
+
+    `span` is the share of the way that counts.
+    """
+    near = [lag + off * lag / cells for off in REFINED]
+    return max(
+        (float(np.mean([_told(_folded(walk, one / cells, cells, span)) for walk in walks])), one)
+        for one in near
+    )
+
+
+def _folded(walk: Walk, length: float, cells: int, span: float = 1.0) -> NDArray[np.float64]:
+    """Square roots of dwells by turn and place; float64[turns, places]."""
+    # A length that was refined for the whole way may be a little too long for its last turn.
+    turns, places = int(span / length + 1 / cells), max(round(length * cells), FEWEST_CELLS)
+    edges = length / places * np.arange(turns * places + 1)
+    dwell = np.maximum(np.diff(walk.when(edges)), 0)
+    return np.asarray(np.sqrt(dwell).reshape(turns, places))
+
+
+def _told(dwell: NDArray[np.float64]) -> float:
+    """Share of the variance that the mean of all other turns foretells; -inf with too few turns."""
+    turns = len(dwell)
+    if turns < FEWEST_TURNS:
+        return -np.inf
+    wrong = (dwell - dwell.mean(axis=0)) * turns / (turns - 1)
+    spread = float(((dwell - dwell.mean()) ** 2).sum())
+    return 1 - float((wrong**2).sum()) / spread if spread > 0 else -np.inf
+
+
+def _turns(walks: Sequence[Walk], length: float, cells: int) -> NDArray[np.int64]:
+    """Times in the middle of the longest dwell of each turn, and one turn beyond at either end."""
+    places = max(round(length * cells), FEWEST_CELLS)
+    usual = np.mean([_folded(walk, length, cells).mean(axis=0) for walk in walks], axis=0)
+    at = (int(usual.argmax()) + 0.5) / places * length
+    walk = walks[0]
+    inside = walk.time_ns[0] + walk.when(np.arange(at, 1, length)).astype(np.int64)
+    usual_ns = int(np.median(np.diff(inside)))
+    return np.concatenate([[inside[0] - usual_ns], inside, [inside[-1] + usual_ns]])
