@@ -7,6 +7,7 @@ sample of each of them, and a pause lies between two samples of any.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -14,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from patterns.boundaries import VolumeClock
-from reconstruct.lockstep import TOGETHER, together
+from reconstruct.lockstep import TOGETHER, eras, together
 
 FEWEST_ROWS: Final = 100  # of a group, to draw its way
-FINE: Final = 8  # rows of a connection and turn, from which on it is known well by itself
 FEWEST_PAUSES: Final = 3
+OWN_ROWS: Final = 2.0  # rows: what lies so near to a pause is parted by it, not by its volume
 CLOSEST: Final = 0.2  # of the median distance of samples around pauses: no weight is beyond that
 FAR: Final = 2.0  # times that distance: what lies further off the line is in no pause of it
 REWEIGHTED: Final = 5
@@ -34,17 +35,12 @@ def calibrated(clock: VolumeClock) -> VolumeClock:
     Returns
     -------
     VolumeClock
-        Groups with too few rows, with many, and those whose connections do not move together are
-        as they came. A connection that does not keep to its group's way has no rows.
+        Groups with too few rows and those whose connections do not move together are as they came.
+        A connection that does not keep to its group's way has no rows.
     """
-    group = clock.group[clock.owner]
-    members = np.bincount(clock.group)
-    held = np.bincount(group, minlength=len(members))  # the last groups may have no rows
-    coarse = (held >= FEWEST_ROWS) & (held <= FINE * members * clock.turns)
-    volume, kept = clock.volume.copy(), np.ones(len(clock.owner), np.bool_)
-    for one in np.flatnonzero(coarse).tolist():
-        rows = np.flatnonzero(group == one)
-        rows = rows[np.argsort(clock.time_s[rows], kind="stable")]
+    volume, turn = clock.volume.copy(), clock.turn.copy()
+    kept = np.ones(len(clock.owner), np.bool_)
+    for rows in _sets(clock):
         way, gone, apart = together(volume[rows], clock.owner[rows])
         if float(np.median(apart)) > TOGETHER:
             continue
@@ -52,18 +48,32 @@ def calibrated(clock: VolumeClock) -> VolumeClock:
         rows = rows[way]
         kept[rows] = True
         line = _pauses_line(gone, clock.turn[rows])
-        if line is not None:
-            volume[rows] = (gone - line[0]) / line[1]
-    clock = replace(clock, volume=volume)
-    if kept.all():
-        return clock
+        if line is None:
+            continue
+        volume[rows] = (gone - line[0]) / line[1]
+        # Pauses part the turns, but for one that was taken for another of its turn.
+        by_volume = np.clip(np.ceil(volume[rows]), 0, clock.turns).astype(np.int64)
+        away = np.abs(volume[rows] - np.rint(volume[rows]))
+        turn[rows] = np.where(away > OWN_ROWS * clock.turns / len(rows), by_volume, turn[rows])
     return replace(
         clock,
         owner=clock.owner[kept],
-        turn=clock.turn[kept],
+        turn=turn[kept],
         volume=volume[kept],
         time_s=clock.time_s[kept],
     )
+
+
+def _sets(clock: VolumeClock) -> Iterator[NDArray[np.intp]]:
+    """Rows of each group's connections that lived at one time, in order of time."""
+    group = clock.group[clock.owner]
+    for one in np.unique(group).tolist():
+        rows = np.flatnonzero(group == one)
+        rows = rows[np.argsort(clock.time_s[rows], kind="stable")]
+        era = eras(clock.owner[rows])
+        for part in range(int(era.max()) + 1):
+            if (era == part).sum() >= FEWEST_ROWS:
+                yield rows[era == part]
 
 
 def _pauses_line(

@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
+from scipy.ndimage import median_filter
 
 from patterns.boundaries import VolumeClock, median_by
 from patterns.regimes import regimes
@@ -148,7 +149,9 @@ def read_pace(clock: VolumeClock, ends_ns: NDArray[np.int64], period_s: float) -
         middle = median_by(slot, left - offset[owner], steps)
         curve = np.interp(centre, place, middle[told])
         offset = median_by(owner, left - curve[slot], clock.connections)
-    return Pace(np.interp(centre, place, middle[told]), period_s, staged)
+    # A step on which few rows are wrong lies off both its neighbours; a pause moves all behind it.
+    left_s = median_filter(np.interp(centre, place, middle[told]), 3, mode="nearest")
+    return Pace(left_s, period_s, staged)
 
 
 def _one_regime(ends_ns: NDArray[np.int64], period_s: float) -> tuple[int, int, float]:

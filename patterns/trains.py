@@ -16,7 +16,8 @@ from scipy.fft import irfft, rfft
 
 from patterns.pauses import OF_PERIOD, ONE_SIGMA_BELOW, SIGMAS, Pace, Pause
 
-UNITS: Final = range(4, 33)  # parts of a model that are gathered one by one
+UNITS: Final = range(3, 33)  # parts of a model that are gathered one by one
+FEWEST_PLACES: Final = 8  # of pauses, before their places tell anything
 GRADIENTS: Final = (1, 2)  # bytes of a gradient per byte of a parameter: bf16 or fp32
 FEWEST_STEPS: Final = 4  # of the pace in a part, or parts cannot be told
 FEWEST_OF_TURN: Final = 32  # steps: no turn of `UNITS` has fewer
@@ -90,16 +91,20 @@ def _by_micro_batch(
         return None
     volume = np.diff(share[long], append=share[long[0]] + 1)
     batch = float(np.median(volume))
-    odd = int(volume.argmax())
     within = max(EQUAL * batch, 1.5 / steps)
+    odd = int(np.abs(volume - batch).argmax())
     if np.abs(np.delete(volume, odd) - batch).max() > within:
         return None
-    if min(abs(volume[odd] - batch - batch / factor) for factor in GRADIENTS) > within:
-        return None
-    away = _apart(share, share[long[odd]] + batch)
-    end = int(away.argmin())
-    if away[end] > within or seconds[end] > SHORTER * float(np.median(seconds[long])):
-        return None
+    if abs(volume[odd] - batch / GRADIENTS[-1]) <= within:
+        # The optimiser's pause is as long as a forward pass, and the parameters lie between both.
+        end = int(long[odd])
+    else:
+        if min(abs(volume[odd] - batch - batch / factor) for factor in GRADIENTS) > within:
+            return None
+        away = _apart(share, share[long[odd]] + batch)
+        end = int(away.argmin())
+        if away[end] > within or seconds[end] > SHORTER * float(np.median(seconds[long])):
+            return None
     basis = f"{len(long)} micro-batches of gradients, and parameters after the optimiser's pause"
     return Train(_pause(share, seconds, end), basis)
 
@@ -117,10 +122,13 @@ def _by_unit(pace: Pace) -> Train | None:
     best = min(fits, key=lambda fit: fit.off.min())
     if best.off.min() > UNMATCHED:
         return None
-    at = int(best.off.argmin())
+    tied = np.flatnonzero(best.off == best.off.min())
+    at = int(tied[_from(share * pace.steps, pace.steps)[tied].argmin()])
     alone = best.alone[at]
     ends = (at + np.arange(best.batches) * pace.steps / best.batches) % pace.steps
-    elsewhere = [fit.alone[_from(ends, pace.steps) > best.within].min() for fit in fits]
+    # What is expected may lie so far to either side of what is there.
+    other = _from(ends, pace.steps) > 2 * best.within + 1
+    elsewhere = [fit.alone[other].min() for fit in fits]
     if min(elsewhere) <= alone:
         return None
     length = seconds[np.rint(ends).astype(np.int64) % pace.steps]
@@ -212,7 +220,7 @@ def _turns(steps: int) -> Iterator[tuple[list[int], int]]:
             both = 1 + factor
             ahead = [2, *[1] * (units - 2), 2, *[both] * (units - 2), factor, factor]
             used = [*[1] * (units + 1), *[both] * (units - 1), factor]
-            for batches in range(1, MOST_BATCHES + 1):
+            for batches in range(-(-FEWEST_PLACES // len(ahead)), MOST_BATCHES + 1):
                 if FEWEST_STEPS <= steps / (batches * sum(ahead)) < 2 * FEWEST_STEPS:
                     yield ahead, batches
                     yield used, batches

@@ -24,7 +24,7 @@ from reconstruct.lockstep import find_cycle, find_walks
 from reconstruct.merging import group_rows
 from reconstruct.period import Period
 from reconstruct.prediction import foretold
-from reconstruct.stops import CYCLES
+from reconstruct.stops import CYCLES, find_stops
 from reconstruct.tempo import find_tempo
 from reconstruct.traffic import Traffic, written
 
@@ -238,11 +238,8 @@ def _cycle(
     start, end = int(time[0]), int(time[-1]) + 1
     width = max(BIN_NS, (end - start) // MOST_BINS)
     told = bins.last_ns[written], bins.scaled_bytes[written].astype(np.float64)
-    tempo = find_tempo(
-        activity(time, weight, start, end, width),
-        width / 1e9,
-        activity(*told, start, end, width),
-    )
+    signals = activity(time, weight, start, end, width), activity(*told, start, end, width)
+    tempo = find_tempo(signals[0], width / 1e9, signals[1])
     period, turns = None, np.zeros(0, np.int64)
     if tempo:
         turns = follow_tempo(
@@ -254,7 +251,7 @@ def _cycle(
         if len(tempo) == 1:
             period, turns = _whole_cycle(time, weight, period, turns)
     if not known_ns:
-        walks = find_walks(progress, rows, time)
+        walks = find_walks(progress, rows, time, start + find_stops(*signals) * width)
         cycle = find_cycle(walks, turns if len(turns) > 1 else None)
         if cycle is not None:
             period, turns = cycle.period, cycle.turns_ns

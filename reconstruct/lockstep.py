@@ -40,6 +40,9 @@ MOST_PEAKS: Final = 24
 PARTS: Final = 16  # of a cycle that may be several
 REFINED: Final = (-1.0, -0.5, 0.0, 0.5, 1.0)  # cells, over all turns together
 AS_WELL: Final = 0.015  # of what is foretold: several turns together foretell nearly as much as one
+NEARLY: Final = 0.06  # the same, where the order of sampling may make the difference
+ODD: Final = 0.005  # of a beat, by which one of a cycle's is longer than the others, and
+ODD_ERRORS: Final = 5.0  # standard errors
 CLEAR: Final = 0.2  # of the dwells, that turns foretell of each other where there is a cycle
 FEWEST_TURNS: Final = 3
 SAME: Final = 0.1  # of a turn's volume: cycles that differ by less are one
@@ -57,15 +60,26 @@ class Walk:
         Share of the way, 0 to 1, ascending.
     apart : float
         Usual distance of a connection from this way, in rows.
+    busy_ns : float64[n]
+        Since the begin, less the stops.
     """
 
     time_ns: NDArray[np.int64]
     gone: NDArray[np.float64]
     apart: float
+    busy_ns: NDArray[np.float64]
 
-    def when(self, gone: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Nanoseconds since the walk's begin at which places were reached; float64[k]."""
-        return np.interp(gone, self.gone, (self.time_ns - self.time_ns[0]).astype(np.float64))
+    def when(self, gone: NDArray[np.float64]) -> NDArray[np.int64]:
+        """When places of the way were reached; int64[k], ns."""
+        since = (self.time_ns - self.time_ns[0]).astype(np.float64)
+        return self.time_ns[0] + np.interp(gone, self.gone, since).astype(np.int64)
+
+    def dwells(self, edges: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Square roots of how long the connections stayed between edges; float64[k - 1].
+
+        Roots, as one long dwell would drown all others.
+        """
+        return np.sqrt(np.maximum(np.diff(np.interp(edges, self.gone, self.busy_ns)), 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +97,12 @@ class VolumeCycle:
     period: Period
 
 
-def find_walks(progress: Progress, rows: NDArray[np.intp], time_ns: NDArray[np.int64]) -> list[Walk]:
+def find_walks(
+    progress: Progress,
+    rows: NDArray[np.intp],
+    time_ns: NDArray[np.int64],
+    stops_ns: NDArray[np.int64] | None = None,
+) -> list[Walk]:
     """Ways of those connections that carry most, one for each set of endpoints, over one time.
 
     Parameters
@@ -93,11 +112,13 @@ def find_walks(progress: Progress, rows: NDArray[np.intp], time_ns: NDArray[np.i
         Bins in order of time.
     time_ns : int64[n]
         Their times.
+    stops_ns : int64[k, 2] or None
+        Stretches that are no part of a cycle, see `reconstruct.stops`.
 
     Returns
     -------
     list of Walk
-        The best sampled ones; none where connections did not live through the window.
+        The best sampled ones; none of sets whose connections gave way to others.
     """
     bins, connections = progress.bins, progress.connections
     count = len(connections)
@@ -126,7 +147,7 @@ def find_walks(progress: Progress, rows: NDArray[np.intp], time_ns: NDArray[np.i
         walk = _walk(time_ns[mine], place[mine], owner[mine])
         if walk is not None:
             walks.append(walk)
-    return _over_one_time(walks)
+    return _over_one_time(walks, np.zeros((0, 2), np.int64) if stops_ns is None else stops_ns)
 
 
 def _best_sampled(rows: NDArray[np.intp], owner: NDArray[np.int32]) -> NDArray[np.intp]:
@@ -142,12 +163,29 @@ def _best_sampled(rows: NDArray[np.intp], owner: NDArray[np.int32]) -> NDArray[n
 def _walk(
     time_ns: NDArray[np.int64], place: NDArray[np.float64], owner: NDArray[np.int32]
 ) -> Walk | None:
-    """The common way of some connections, less those that do not keep to it."""
-    kept, gone, apart = together(place, owner)
-    span = float(np.ptp(gone))
-    if span <= 0:
+    """The common way of some connections, less those that do not keep to it; None without one."""
+    if eras(owner).any():
         return None
-    return Walk(time_ns[kept], (gone - gone[0]) / span, float(np.median(apart)))
+    kept, gone, apart = together(place, owner)
+    span, usual = float(np.ptp(gone)), float(np.median(apart))
+    if span <= 0 or usual > TOGETHER:
+        return None
+    time_ns = time_ns[kept]
+    return Walk(time_ns, (gone - gone[0]) / span, usual, (time_ns - time_ns[0]).astype(np.float64))
+
+
+def eras(owner: NDArray[np.integer]) -> NDArray[np.intp]:
+    """Which era each row belongs to; intp[n]. No connection has rows in two of them.
+
+    Of connections that gave way to others, nothing says how far the ones had come by the others.
+    """
+    _, first, of = np.unique(owner, return_index=True, return_inverse=True)
+    last = len(owner) - 1 - np.unique(owner[::-1], return_index=True)[1]
+    order = np.argsort(first)
+    reached = np.maximum.accumulate(last[order])
+    era = np.zeros(len(first), np.intp)
+    era[order[1:]] = np.cumsum(first[order][1:] > reached[:-1])
+    return np.asarray(era[of])
 
 
 def together(
@@ -215,7 +253,7 @@ def common_way(
     return gone, len(of) * np.sqrt(np.bincount(of, (own - gone) ** 2) / rows)
 
 
-def _over_one_time(walks: Sequence[Walk]) -> list[Walk]:
+def _over_one_time(walks: Sequence[Walk], stops_ns: NDArray[np.int64]) -> list[Walk]:
     """The walks between the last one's begin and the first one's end, as shares of that way."""
     if not walks:
         return []
@@ -229,8 +267,10 @@ def _over_one_time(walks: Sequence[Walk]) -> list[Walk]:
             continue
         time = np.concatenate([[begin], walk.time_ns[inside], [end]])
         gone = (np.concatenate([[low], walk.gone[inside], [high]]) - low) / (high - low)
+        stopped = np.clip(time[:, None], *stops_ns.T) - stops_ns[:, 0] if len(stops_ns) else 0
+        busy = (time - begin - np.sum(stopped, axis=-1)).astype(np.float64)
         # What several rows say of one place they say in order.
-        out.append(Walk(time, gone + np.arange(len(gone)) * 1e-13, walk.apart))
+        out.append(Walk(time, gone + np.arange(len(gone)) * 1e-13, walk.apart, busy))
     return out
 
 
@@ -259,7 +299,9 @@ def find_cycle(walks: Sequence[Walk], turns_ns: NDArray[np.int64] | None) -> Vol
     likeness = _likeness(walks, cells)
     known = 0.0 if turns_ns is None else _moved(walks[0], turns_ns) * cells
     lags = _peaks(likeness, longest)
-    if known >= FEWEST_CELLS:
+    if 0 < known < FEWEST_CELLS:
+        return None
+    if known:
         lags = np.append(lags, known)
     found = [_foretold(walks, _refined(likeness, lag), cells) for lag in lags.tolist()]
     if not found:
@@ -274,6 +316,11 @@ def find_cycle(walks: Sequence[Walk], turns_ns: NDArray[np.int64] | None) -> Vol
     found = [_foretold(walks, lag, cells, span) for lag in (whole, *sorted(shorter))]
     most, _ = max(found)
     told, lag = min((one for one in found if one[0] >= most - AS_WELL), key=lambda one: one[1])
+    for share, part in sorted(found, key=lambda one: one[1]):
+        if share >= most - NEARLY and _is_part(part, lag):
+            beats = np.mean([_beats(walk, lag / cells, round(lag / part), cells) for walk in walks], 0)
+            if not _one_is_odd(beats):
+                told, lag = share, part
     as_known = max((one[0] for one in found if abs(one[1] - known) <= SAME * known), default=-1.0)
     if told < CLEAR or abs(lag - known) <= SAME * known or (lag < known and told < as_known):
         return None
@@ -313,6 +360,26 @@ def find_cuts(walks: Sequence[Walk], turns_ns: NDArray[np.int64]) -> NDArray[np.
     return _turns(walks, lag / cells, cells)[1:-1] if told >= CLEAR else None
 
 
+def _beats(walk: Walk, length: float, count: int, cells: int) -> NDArray[np.float64]:
+    """How long each of `count` equal parts of a cycle takes, turn by turn; float64[turns, count].
+
+    Parted where the connections send: a pause there would belong now to one part, now to the next.
+    """
+    dwell = np.median(_folded(walk, length / count, cells), axis=0)
+    busiest = int(np.convolve(np.tile(dwell, 2), np.ones(3), "valid").argmin()) + 1
+    turns = int(1 / length) - 1
+    edges = length / count * (np.arange(turns * count + 1) + (busiest + 0.5) / len(dwell))
+    return np.diff(np.interp(edges, walk.gone, walk.busy_ns)).reshape(turns, count)
+
+
+def _one_is_odd(beats: NDArray[np.float64]) -> bool:
+    """Whether one part of a cycle takes longer than the others, turn by turn."""
+    mean = beats.mean(axis=0)
+    error = float((beats - mean).std()) / np.sqrt(max(len(beats) - 1, 1))
+    longer = float(mean.max() - np.median(mean))
+    return longer > max(ODD * float(np.median(mean)), ODD_ERRORS * error)
+
+
 def _cells(walks: Sequence[Walk]) -> int:
     """Into how many cells the way is cut, so that a dwell is known to lie in one of them."""
     rows = float(np.median([len(walk.gone) for walk in walks]))
@@ -332,7 +399,7 @@ def _likeness(walks: Sequence[Walk], cells: int) -> NDArray[np.float64]:
     edges = np.linspace(0, 1, cells + 1)
     size = next_fast_len(2 * cells)
     for walk in walks:
-        dwell = np.sqrt(np.maximum(np.diff(walk.when(edges)), 0))
+        dwell = walk.dwells(edges)
         raw = irfft(np.abs(rfft(dwell - dwell.mean(), size)) ** 2, size)[:cells]
         out += raw / np.arange(cells, 0, -1) / max(float(raw[0]) / cells, 1e-30)
     return out / len(walks)
@@ -385,8 +452,7 @@ def _folded(walk: Walk, length: float, cells: int, span: float = 1.0) -> NDArray
     # A length that was refined for the whole way may be a little too long for its last turn.
     turns, places = int(span / length + 1 / cells), max(round(length * cells), FEWEST_CELLS)
     edges = length / places * np.arange(turns * places + 1)
-    dwell = np.maximum(np.diff(walk.when(edges)), 0)
-    return np.asarray(np.sqrt(dwell).reshape(turns, places))
+    return walk.dwells(edges).reshape(turns, places)
 
 
 def _told(dwell: NDArray[np.float64]) -> float:
@@ -402,9 +468,8 @@ def _told(dwell: NDArray[np.float64]) -> float:
 def _turns(walks: Sequence[Walk], length: float, cells: int) -> NDArray[np.int64]:
     """Times in the middle of the longest dwell of each turn, and one turn beyond at either end."""
     places = max(round(length * cells), FEWEST_CELLS)
-    usual = np.mean([_folded(walk, length, cells).mean(axis=0) for walk in walks], axis=0)
-    at = (int(usual.argmax()) + 0.5) / places * length
-    walk = walks[0]
-    inside = walk.time_ns[0] + walk.when(np.arange(at, 1, length)).astype(np.int64)
+    usual = sum(np.median(_folded(walk, length, cells), axis=0) for walk in walks)
+    at = (int(np.argmax(usual)) + 0.5) / places * length
+    inside = walks[0].when(np.arange(at, 1, length))
     usual_ns = int(np.median(np.diff(inside)))
     return np.concatenate([[inside[0] - usual_ns], inside, [inside[-1] + usual_ns]])

@@ -36,16 +36,23 @@ def between_stops(
     list of float64[k]
         Views; the signal itself where it has no stop.
     """
+    cuts = find_stops(activity, written).ravel()
+    return [piece for piece in np.split(activity, cuts)[::2] if len(piece)]
+
+
+def find_stops(
+    activity: NDArray[np.float64], written: NDArray[np.float64] | None = None
+) -> NDArray[np.intp]:
+    """First bin of each stop and the one behind it; intp[k, 2]. Parameters as of `between_stops`."""
     edges = np.flatnonzero(np.diff(activity == 0, prepend=False, append=False))
     begin, end = edges[::2], edges[1::2]
     length = end - begin
     if len(length) < CYCLES:
-        return [activity]
+        return np.zeros((0, 2), np.intp)
     stop = np.zeros(len(length), np.bool_) if written is None else _writes(written, begin, end)
     usual = np.partition(length[~stop], -CYCLES)[-CYCLES]
     stop |= length > LONGER * usual
-    cuts = np.column_stack([begin[stop], end[stop]]).ravel()
-    return [piece for piece in np.split(activity, cuts)[::2] if len(piece)]
+    return np.column_stack([begin[stop], end[stop]])
 
 
 def _writes(
