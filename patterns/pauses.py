@@ -22,6 +22,8 @@ MOST_STEPS: Final = 400
 FEWEST_STEPS: Final = 40
 EVENLY: Final = 3.0  # standard errors: so far may rows lie off the middle of a step, on average
 ROWS_PER_STEP: Final = 12  # below it a step's median is noise
+FIRM_STEPS: Final = 200
+FIRM_ROWS: Final = 40  # of a step, to tell a pause from the traffic's unevenness
 OF_PERIOD: Final = 0.003  # a shorter pause inside a burst is not told from its unevenness
 SIGMAS: Final = 8.0  # and it must stand out of the unevenness around it
 ONE_SIGMA_BELOW: Final = 0.1587  # quantile of a normal distribution
@@ -67,6 +69,15 @@ class Pace:
     def usual_s(self) -> float:
         """Usual seconds per step."""
         return float(np.median(np.abs(np.diff(self.left_s))))
+
+    def firm(self, rows: int) -> Pace:
+        """The same in so few steps that `rows` show how uneven each is by itself."""
+        pace = self
+        while pace.steps > FIRM_STEPS or (
+            rows < FIRM_ROWS * pace.steps and pace.steps >= 2 * FEWEST_STEPS
+        ):
+            pace = pace.coarser()
+        return pace
 
     def coarser(self) -> Pace:
         """The same in half as many steps."""

@@ -10,6 +10,7 @@ from typing import Final
 
 import networkx as nx
 import numpy as np
+from numpy.typing import NDArray
 
 from patterns.shape import Shape, ShapeChannel, mutual
 
@@ -17,6 +18,7 @@ SMALLEST: Final = 4
 LARGEST_FLAT: Final = 4  # up to here the edges are those of a ring both ways: volumes say nothing
 LARGEST: Final = 1024
 EQUAL: Final = 1.15  # ratio of bytes up to which links of one distance, or distances, are alike
+TAIL: Final = 0.1  # of the links of one distance, whose bytes may be told wrongly
 HALVING: Final = 2.0  # ratio of bytes from one distance to the next where vectors are halved
 WITHIN: Final = 0.1  # of that ratio
 
@@ -34,7 +36,7 @@ def find(graph: nx.DiGraph[int]) -> Shape | None:
     if sets is None:
         return None
     volumes = [np.array([graph.edges[edge]["bytes"] for edge in edges]) for edges in sets]
-    if any(volume.max() > EQUAL * volume.min() for volume in volumes):
+    if any(_uneven(volume) for volume in volumes):
         return None
     steps = np.sort([float(np.median(volume)) for volume in volumes])
     ratios = steps[1:] / steps[:-1]
@@ -52,6 +54,12 @@ def find(graph: nx.DiGraph[int]) -> Shape | None:
         # Halves may also be gathered or scattered only: times say which.
         collective="all_reduce" if even else None,
     )
+
+
+def _uneven(volume: NDArray[np.float64]) -> bool:
+    """Whether links of one distance differ by more than a badly sampled one in ten does."""
+    low, high = np.quantile(volume, (TAIL, 1 - TAIL))
+    return bool(high > EQUAL * low)
 
 
 def partners(graph: nx.DiGraph[int]) -> list[list[tuple[int, int]]] | None:

@@ -87,6 +87,8 @@ class _Reading:
     ends_ns : int64[k]
         Ends of the traffic before that pause.
     pace : Pace
+    fine : Pace
+        The same in more steps, less certain each.
     pauses : list of Pause
         The other pauses.
     in_steps : bool
@@ -96,6 +98,7 @@ class _Reading:
     clock: VolumeClock
     ends_ns: NDArray[np.int64]
     pace: Pace
+    fine: Pace
     pauses: list[Pause]
     in_steps: bool = False
 
@@ -172,7 +175,7 @@ def _placed(
     if in_steps:
         return _after_steps(progress, groups, reading, signal, halves=marks == "halves")
     reading = _from_longest_pause(progress, groups, reading)
-    train = find_train(reading.pace) if may_shard else None
+    train = find_train(reading.fine) if may_shard else None
     if train is None:
         reading = _without_repeats(progress, groups, reading)
         hidden_s = _hidden_s(progress, connections)
@@ -408,12 +411,13 @@ def _reading(clock: VolumeClock, crude_ns: NDArray[np.int64], *, in_steps: bool)
     if not clock.connections:
         return None
     clock = turns.of_last(clock, crude_ns) if in_steps else calibrated(clock)
-    reading = _Reading(clock, crude_ns, NO_PACE, [], in_steps)
+    reading = _Reading(clock, crude_ns, NO_PACE, NO_PACE, [], in_steps)
     ends = reading.when(1.0, crude_ns)
     pace = pauses.read_pace(clock, ends, float(np.median(np.diff(ends))) / 1e9)
     if pace is None:
         return None
-    return replace(reading, ends_ns=ends, pace=pace, pauses=pauses.find_pauses(pace))
+    firm = pace.firm(len(clock.owner))
+    return replace(reading, ends_ns=ends, pace=firm, fine=pace, pauses=pauses.find_pauses(firm))
 
 
 def _from_longest_pause(
