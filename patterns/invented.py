@@ -25,6 +25,7 @@ NOISES: Final = 3.0  # and so many times what the error of a step may add up to
 NEAR: Final = 0.08  # iterations: where the pause of most turns is looked for in the others
 FEWEST_ENDS: Final = 4  # to know what an iteration sends
 WHOLE_SENT: Final = 0.75  # of the usual samples: with fewer, no iteration was sent
+CLOSEST: Final = 1e-4  # iterations, squared: no sample counts more for being closer to a moment
 AS_LONG: Final = 0.5  # of the gap in most turns: what is found there is that pause
 
 
@@ -157,10 +158,11 @@ def _passed(
 ) -> NDArray[np.float64]:
     """Iterations' worth of bytes between moments, by the median living connection; float64[k - 1].
 
-    Empty where no connection has samples.
+    Those count most that have samples close to both moments: what was sent between the samples
+    around a moment may have been sent before or behind it. Empty where no connection has samples.
     """
     bins = progress.bins
-    told = []
+    told, weights = [], []
     for connection in connections:
         first, last = np.searchsorted(bins.connection, (connection, connection + 1))
         if last - first < 2:
@@ -175,13 +177,18 @@ def _passed(
         lived = lived[1:] & lived[:-1]
         typical = float(np.median(steps[lived])) if lived.any() else 0.0
         if typical > 0:
-            told.append(np.where(lived, steps / typical, np.nan))
+            open_ = np.abs(bins.first_seq[late] - bins.last_seq[early]) / typical
+            told.append(steps / typical)
+            weights.append(lived / (CLOSEST + open_[1:] ** 2 + open_[:-1] ** 2))
     if not told:
         return np.zeros(0)
-    every = np.array(told)
-    unknown = np.isnan(every).all(axis=0)
-    every[:, unknown] = 1.0  # no connection lived on: as good as one
-    return np.asarray(np.nanmedian(every, axis=0))
+    every, weight = np.array(told), np.array(weights)
+    unknown = ~weight.any(axis=0)
+    every[:, unknown] = weight[:, unknown] = 1.0  # no connection lived on: as good as one
+    order = np.argsort(every, axis=0)
+    gone = np.cumsum(np.take_along_axis(weight, order, axis=0), axis=0)
+    middle = (gone < gone[-1] / 2).sum(axis=0)
+    return np.asarray(np.take_along_axis(every, order, axis=0)[middle, np.arange(len(middle))])
 
 
 def _chain(passed: NDArray[np.float64]) -> list[int]:

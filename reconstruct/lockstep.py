@@ -317,12 +317,12 @@ def find_cycle(walks: Sequence[Walk], turns_ns: NDArray[np.int64] | None) -> Vol
     most, _ = max(found)
     told, lag = min((one for one in found if one[0] >= most - AS_WELL), key=lambda one: one[1])
     for share, part in sorted(found, key=lambda one: one[1]):
-        if share >= most - NEARLY and _is_part(part, lag):
-            beats = np.mean([_beats(walk, lag / cells, round(lag / part), cells) for walk in walks], 0)
-            if not _one_is_odd(beats):
-                told, lag = share, part
-    as_known = max((one[0] for one in found if abs(one[1] - known) <= SAME * known), default=-1.0)
-    if told < CLEAR or abs(lag - known) <= SAME * known or (lag < known and told < as_known):
+        if share >= most - NEARLY and _is_part(part, lag) and _all_alike(walks, lag, part, cells):
+            told, lag = share, part
+    if told < CLEAR or abs(lag - known) <= SAME * known:
+        return None
+    # What was found in time is given up for a part of it only where all of these are alike.
+    if lag < known and not (_is_part(lag, known) and _all_alike(walks, known, lag, cells)):
         return None
     turns_ns = _turns(walks, lag / cells, cells)
     inside = [one[0] for one in found if _is_part(one[1], lag)]
@@ -372,12 +372,14 @@ def _beats(walk: Walk, length: float, count: int, cells: int) -> NDArray[np.floa
     return np.diff(np.interp(edges, walk.gone, walk.busy_ns)).reshape(turns, count)
 
 
-def _one_is_odd(beats: NDArray[np.float64]) -> bool:
-    """Whether one part of a cycle takes longer than the others, turn by turn."""
+def _all_alike(walks: Sequence[Walk], lag: float, part: float, cells: int) -> bool:
+    """Whether no part of a cycle takes longer than the others, turn by turn."""
+    count = round(lag / part)
+    beats = np.mean([_beats(walk, lag / cells, count, cells) for walk in walks], axis=0)
     mean = beats.mean(axis=0)
     error = float((beats - mean).std()) / np.sqrt(max(len(beats) - 1, 1))
     longer = float(mean.max() - np.median(mean))
-    return longer > max(ODD * float(np.median(mean)), ODD_ERRORS * error)
+    return longer <= max(ODD * float(np.median(mean)), ODD_ERRORS * error)
 
 
 def _cells(walks: Sequence[Walk]) -> int:
@@ -415,11 +417,15 @@ def _peaks(likeness: NDArray[np.float64], longest: int) -> NDArray[np.float64]:
 
 
 def _moved(walk: Walk, turns_ns: NDArray[np.int64]) -> float:
-    """Share of a walk that a turn known by its times moves; 0 where it holds no whole one."""
+    """Share of a walk that a turn known by its times moves; 0 where it holds no whole one.
+
+    Half of what passed did so in turns that moved more: those in a stop count nothing.
+    """
     inside = turns_ns[(turns_ns >= walk.time_ns[0]) & (turns_ns <= walk.time_ns[-1])]
     if len(inside) < 2:
         return 0.0
-    return float(np.median(np.diff(np.interp(inside, walk.time_ns, walk.gone))))
+    moved = np.sort(np.diff(np.interp(inside, walk.time_ns, walk.gone)))
+    return float(moved[np.searchsorted(np.cumsum(moved), moved.sum() / 2)])
 
 
 def _refined(likeness: NDArray[np.float64], lag: float) -> float:
