@@ -44,7 +44,8 @@ NEARLY: Final = 0.06  # the same, where the order of sampling may make the diffe
 ODD: Final = 0.005  # of a beat, by which one of a cycle's is longer than the others, and
 ODD_ERRORS: Final = 5.0  # standard errors
 CLEAR: Final = 0.2  # of the dwells, that turns foretell of each other where there is a cycle
-FEWEST_TURNS: Final = 3
+FEWEST_TURNS: Final = 2
+PAUSE: Final = 1.5  # times the usual one, as roots: without so long a dwell nothing pauses
 SAME: Final = 0.1  # of a turn's volume: cycles that differ by less are one
 
 
@@ -288,7 +289,7 @@ def find_cycle(walks: Sequence[Walk], turns_ns: NDArray[np.int64] | None) -> Vol
     -----
     Of all lags the one is the cycle whose turns foretell each other's dwells best: a beat inside it
     misses what comes once in many beats, and of several cycles together there are fewer turns to
-    foretell from.
+    foretell from. Where it is too long to be seen `CYCLES` times, none is told.
     """
     if not walks:
         return None
@@ -298,7 +299,7 @@ def find_cycle(walks: Sequence[Walk], turns_ns: NDArray[np.int64] | None) -> Vol
         return None
     likeness = _likeness(walks, cells)
     known = 0.0 if turns_ns is None else _moved(walks[0], turns_ns) * cells
-    lags = _peaks(likeness, longest)
+    lags = _peaks(likeness, cells // FEWEST_TURNS)
     if 0 < known < FEWEST_CELLS:
         return None
     if known:
@@ -307,6 +308,8 @@ def find_cycle(walks: Sequence[Walk], turns_ns: NDArray[np.int64] | None) -> Vol
     if not found:
         return None
     _, whole = max(found)
+    if whole > longest:
+        return None
     shorter = {lag for _, lag in found if lag < whole}
     for part in range(2, PARTS + 1):
         if whole / part >= FEWEST_CELLS:
@@ -323,6 +326,9 @@ def find_cycle(walks: Sequence[Walk], turns_ns: NDArray[np.int64] | None) -> Vol
         return None
     # What was found in time is given up for a part of it only where all of these are alike.
     if lag < known and not (_is_part(lag, known) and _all_alike(walks, known, lag, cells)):
+        return None
+    usual = _usual(walks, lag / cells, cells)
+    if usual.max() < PAUSE * np.median(usual):
         return None
     turns_ns = _turns(walks, lag / cells, cells)
     inside = [one[0] for one in found if _is_part(one[1], lag)]
@@ -471,11 +477,16 @@ def _told(dwell: NDArray[np.float64]) -> float:
     return 1 - float((wrong**2).sum()) / spread if spread > 0 else -np.inf
 
 
+def _usual(walks: Sequence[Walk], length: float, cells: int) -> NDArray[np.float64]:
+    """Usual dwells by place of a turn, as roots; float64[places]."""
+    usual = [np.median(_folded(walk, length, cells), axis=0) for walk in walks]
+    return np.asarray(np.mean(usual, axis=0))
+
+
 def _turns(walks: Sequence[Walk], length: float, cells: int) -> NDArray[np.int64]:
     """Times in the middle of the longest dwell of each turn, and one turn beyond at either end."""
-    places = max(round(length * cells), FEWEST_CELLS)
-    usual = sum(np.median(_folded(walk, length, cells), axis=0) for walk in walks)
-    at = (int(np.argmax(usual)) + 0.5) / places * length
+    usual = _usual(walks, length, cells)
+    at = (int(usual.argmax()) + 0.5) / len(usual) * length
     inside = walks[0].when(np.arange(at, 1, length))
     usual_ns = int(np.median(np.diff(inside)))
     return np.concatenate([[inside[0] - usual_ns], inside, [inside[-1] + usual_ns]])

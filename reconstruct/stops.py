@@ -37,7 +37,7 @@ def between_stops(
         Views; the signal itself where it has no stop.
     """
     cuts = find_stops(activity, written).ravel()
-    return [piece for piece in np.split(activity, cuts)[::2] if len(piece)]
+    return [piece for piece in np.split(activity, cuts)[::2] if len(piece)] or [activity]
 
 
 def find_stops(
