@@ -14,6 +14,7 @@ from typing import Final
 import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter1d
 
 from patterns import chains, crossed, exchanges, leaps, messages, mixed, recursive, rings, trees
 from patterns.shape import Shape
@@ -23,6 +24,7 @@ VOLUME_RATIOS: Final = (1.05, 1.2, 1.5, 2.0, 2.6)  # gaps in volume at which to 
 FINEST_RATIO: Final = 1.02  # within a part that draws nothing: what a well sampled volume tells
 PRICE_OF_A_LAYER: Final = 0.01  # share of bytes that one more set must explain
 SMALLEST_SHARE: Final = 0.003  # of the heaviest flow: below it noise, tails, start-up
+BLUR: Final = 1.5  # phases: what few samples say of when a connection sends
 RECURRING: Final = 0.4  # of the turns that its samples could fill
 
 
@@ -75,8 +77,9 @@ def split(flows: Flows, rows: NDArray[np.intp], host_of: Mapping[int, str]) -> l
     parts = []
     for part in _best(flows, rows, _cuts(flows, rows), host_of):
         if part.shape is None:
-            # What no cut of all explains may be two of nearly equal volume.
-            finer = _best(flows, part.flows, [_finely(flows, part)], host_of)
+            # What no cut of all explains may be two of nearly equal volume, or used in turn.
+            cuts = [_finely(flows, part), _by_phase(flows, part.flows)]
+            finer = _best(flows, part.flows, cuts, host_of)
         else:
             finer = _beneath(flows, part, host_of)
         parts += finer if finer and all(map(_whole, finer)) else [part]
@@ -154,6 +157,17 @@ def _by_volume(volume: NDArray[np.float64], ratio: float) -> NDArray[np.int64]:
     label = np.empty(len(volume), np.int64)
     label[order] = np.cumsum(jump)
     return label
+
+
+def _by_phase(flows: Flows, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+    """Labels of two sets that send at different times of the turn, as well as that parts them."""
+    if len(rows) < 2:
+        return np.zeros(len(rows), np.int64)
+    from sklearn.cluster import KMeans  # noqa: PLC0415 - takes a second, and few jobs need it
+
+    when = np.sqrt(gaussian_filter1d(flows.phases[rows], BLUR, mode="wrap"))
+    when /= np.maximum(np.linalg.norm(when, axis=1, keepdims=True), 1e-9)
+    return np.asarray(KMeans(2, n_init=4, random_state=0).fit_predict(when), np.int64)
 
 
 def _by_message(flows: Flows, rows: NDArray[np.intp]) -> NDArray[np.int64]:
