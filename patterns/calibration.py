@@ -76,9 +76,7 @@ def _sets(clock: VolumeClock) -> Iterator[NDArray[np.intp]]:
                 yield rows[era == part]
 
 
-def _pauses_line(
-    gone: NDArray[np.float64], turn: NDArray[np.int64]
-) -> tuple[float, float] | None:
+def _pauses_line(gone: NDArray[np.float64], turn: NDArray[np.int64]) -> tuple[float, float] | None:
     """Where on the way pause 0 lies, and how far the pauses are apart; rows in order of time.
 
     A pause lies between the samples before and behind it, and some of these are close.

@@ -24,6 +24,7 @@ VOLUME_RATIOS: Final = (1.05, 1.2, 1.5, 2.0, 2.6)  # gaps in volume at which to 
 FINEST_RATIO: Final = 1.02  # within a part that draws nothing: what a well sampled volume tells
 PRICE_OF_A_LAYER: Final = 0.01  # share of bytes that one more set must explain
 SMALLEST_SHARE: Final = 0.003  # of the heaviest flow: below it noise, tails, start-up
+MANY: Final = 60  # connections: of few, some are seen to send at other times by chance
 BLUR: Final = 1.5  # phases: what few samples say of when a connection sends
 RECURRING: Final = 0.4  # of the turns that its samples could fill
 
@@ -78,7 +79,9 @@ def split(flows: Flows, rows: NDArray[np.intp], host_of: Mapping[int, str]) -> l
     for part in _best(flows, rows, _cuts(flows, rows), host_of):
         if part.shape is None:
             # What no cut of all explains may be two of nearly equal volume, or used in turn.
-            cuts = [_finely(flows, part), _by_phase(flows, part.flows)]
+            cuts = [_finely(flows, part)]
+            if len(part.flows) >= MANY:
+                cuts.append(_by_phase(flows, part.flows))
             finer = _best(flows, part.flows, cuts, host_of)
         else:
             finer = _beneath(flows, part, host_of)
@@ -161,9 +164,7 @@ def _by_volume(volume: NDArray[np.float64], ratio: float) -> NDArray[np.int64]:
 
 def _by_phase(flows: Flows, rows: NDArray[np.intp]) -> NDArray[np.int64]:
     """Labels of two sets that send at different times of the turn, as well as that parts them."""
-    if len(rows) < 2:
-        return np.zeros(len(rows), np.int64)
-    from sklearn.cluster import KMeans  # noqa: PLC0415 - takes a second, and few jobs need it
+    from sklearn.cluster import KMeans  # takes a second, and few jobs need it
 
     when = np.sqrt(gaussian_filter1d(flows.phases[rows], BLUR, mode="wrap"))
     when /= np.maximum(np.linalg.norm(when, axis=1, keepdims=True), 1e-9)

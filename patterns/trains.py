@@ -116,7 +116,8 @@ def _by_unit(pace: Pace) -> Train | None:
     """
     share, _ = _pauses(pace)
     seconds, limit_s = _at_each_step(pace)
-    fits = [_fit(parts, batches, share, seconds >= limit_s) for parts, batches in _turns(pace.steps)]
+    there = seconds >= limit_s
+    fits = [_fit(parts, batches, share, there) for parts, batches in _turns(pace.steps)]
     if not fits:
         return None
     best = min(fits, key=lambda fit: fit.off.min())

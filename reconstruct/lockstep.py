@@ -73,7 +73,7 @@ class Walk:
     def when(self, gone: NDArray[np.float64]) -> NDArray[np.int64]:
         """When places of the way were reached; int64[k], ns."""
         since = (self.time_ns - self.time_ns[0]).astype(np.float64)
-        return self.time_ns[0] + np.interp(gone, self.gone, since).astype(np.int64)
+        return np.asarray(self.time_ns[0] + np.interp(gone, self.gone, since).astype(np.int64))
 
     def dwells(self, edges: NDArray[np.float64]) -> NDArray[np.float64]:
         """Square roots of how long the connections stayed between edges; float64[k - 1].
@@ -222,7 +222,7 @@ def together(
 
 
 def common_way(
-    place: NDArray[np.float64], owner: NDArray[np.int32]
+    place: NDArray[np.float64], owner: NDArray[np.integer]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The way that all connections went, and how far each is off it.
 
@@ -311,13 +311,15 @@ def find_cycle(walks: Sequence[Walk], turns_ns: NDArray[np.int64] | None) -> Vol
     if whole > longest:
         return None
     shorter = {lag for _, lag in found if lag < whole}
-    for part in range(2, PARTS + 1):
-        if whole / part >= FEWEST_CELLS:
-            shorter |= {whole / part, _refined(likeness, whole / part)}
+    for parts in range(2, PARTS + 1):
+        if whole / parts >= FEWEST_CELLS:
+            shorter |= {whole / parts, _refined(likeness, whole / parts)}
     # All by the same turns: one odd turn more or less would make the difference.
     span = int(cells / whole) * whole / cells
     found = [_foretold(walks, lag, cells, span) for lag in (whole, *sorted(shorter))]
     most, _ = max(found)
+    if any(one[0] >= most - AS_WELL and abs(one[1] - known) <= SAME * known for one in found):
+        return None
     told, lag = min((one for one in found if one[0] >= most - AS_WELL), key=lambda one: one[1])
     for share, part in sorted(found, key=lambda one: one[1]):
         if share >= most - NEARLY and _is_part(part, lag) and _all_alike(walks, lag, part, cells):
@@ -327,13 +329,13 @@ def find_cycle(walks: Sequence[Walk], turns_ns: NDArray[np.int64] | None) -> Vol
     # What was found in time is given up for a part of it only where all of these are alike.
     if lag < known and not (_is_part(lag, known) and _all_alike(walks, known, lag, cells)):
         return None
-    usual = _usual(walks, lag / cells, cells)
-    if usual.max() < PAUSE * np.median(usual):
+    dwell = _usual(walks, lag / cells, cells)
+    if dwell.max() < PAUSE * np.median(dwell):
         return None
     turns_ns = _turns(walks, lag / cells, cells)
     inside = [one[0] for one in found if _is_part(one[1], lag)]
     period = Period(
-        seconds=float(np.median(np.diff(turns_ns))) / 1e9,
+        seconds=float(np.median([walk.busy_ns[-1] for walk in walks])) * lag / cells / 1e9,
         similarity=told,
         sigmas=told * float(np.sqrt(cells / 2)),
         rival=max(inside, default=0.0) / told,
@@ -375,7 +377,7 @@ def _beats(walk: Walk, length: float, count: int, cells: int) -> NDArray[np.floa
     busiest = int(np.convolve(np.tile(dwell, 2), np.ones(3), "valid").argmin()) + 1
     turns = int(1 / length) - 1
     edges = length / count * (np.arange(turns * count + 1) + (busiest + 0.5) / len(dwell))
-    return np.diff(np.interp(edges, walk.gone, walk.busy_ns)).reshape(turns, count)
+    return np.asarray(np.diff(np.interp(edges, walk.gone, walk.busy_ns)).reshape(turns, count))
 
 
 def _all_alike(walks: Sequence[Walk], lag: float, part: float, cells: int) -> bool:
@@ -385,7 +387,7 @@ def _all_alike(walks: Sequence[Walk], lag: float, part: float, cells: int) -> bo
     mean = beats.mean(axis=0)
     error = float((beats - mean).std()) / np.sqrt(max(len(beats) - 1, 1))
     longer = float(mean.max() - np.median(mean))
-    return longer <= max(ODD * float(np.median(mean)), ODD_ERRORS * error)
+    return bool(longer <= max(ODD * float(np.median(mean)), ODD_ERRORS * error))
 
 
 def _cells(walks: Sequence[Walk]) -> int:
@@ -463,7 +465,7 @@ def _folded(walk: Walk, length: float, cells: int, span: float = 1.0) -> NDArray
     """Square roots of dwells by turn and place; float64[turns, places]."""
     # A length that was refined for the whole way may be a little too long for its last turn.
     turns, places = int(span / length + 1 / cells), max(round(length * cells), FEWEST_CELLS)
-    edges = length / places * np.arange(turns * places + 1)
+    edges = np.linspace(0, turns * length, turns * places + 1)
     return walk.dwells(edges).reshape(turns, places)
 
 
@@ -485,8 +487,12 @@ def _usual(walks: Sequence[Walk], length: float, cells: int) -> NDArray[np.float
 
 def _turns(walks: Sequence[Walk], length: float, cells: int) -> NDArray[np.int64]:
     """Times in the middle of the longest dwell of each turn, and one turn beyond at either end."""
-    usual = _usual(walks, length, cells)
-    at = (int(usual.argmax()) + 0.5) / len(usual) * length
+    usual = _usual(walks, length, cells) ** 2
+    # A pause between two places is seen half in each.
+    longest = int((usual + np.roll(usual, 1) + np.roll(usual, -1)).argmax())
+    around = longest + np.arange(-1, 2)
+    weight = usual[around % len(usual)]
+    at = (np.average(around, weights=weight) + 0.5) / len(usual) * length % length
     inside = walks[0].when(np.arange(at, 1, length))
     usual_ns = int(np.median(np.diff(inside)))
     return np.concatenate([[inside[0] - usual_ns], inside, [inside[-1] + usual_ns]])

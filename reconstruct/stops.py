@@ -43,7 +43,7 @@ def between_stops(
 def find_stops(
     activity: NDArray[np.float64], written: NDArray[np.float64] | None = None
 ) -> NDArray[np.intp]:
-    """First bin of each stop and the one behind it; intp[k, 2]. Parameters as of `between_stops`."""
+    """First bin of each stop and the one behind it; intp[k, 2]. See `between_stops`."""
     edges = np.flatnonzero(np.diff(activity == 0, prepend=False, append=False))
     begin, end = edges[::2], edges[1::2]
     length = end - begin

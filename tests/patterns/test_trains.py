@@ -77,6 +77,42 @@ def test_a_sharded_step_ends_before_its_first_parameters(units: int, factor: int
         assert found.end.share == pytest.approx(end_of(parts, by), abs=0.01)
 
 
+def fsdp_accumulated(batches: int, units: int, factor: int) -> tuple[list[float], list[float]]:
+    """The same for several micro-batches, of which only the last waits for an optimiser."""
+    parts, pauses = fsdp(units, factor)
+    # Without a pause, the next micro-batch's first parameters follow at once.
+    joined = [*parts[:-1], parts[-1] + parts[0], *parts[1:]]
+    for _ in range(batches - 2):
+        joined = [*joined[:-1], joined[-1] + parts[0], *parts[1:]]
+    inside = [*pauses[:-1]] * batches
+    return joined, [*inside, pauses[-1]]
+
+
+@pytest.mark.parametrize("batches", [2, 3])
+@pytest.mark.parametrize("factor", [1, 2])
+def test_of_sharded_micro_batches_the_one_with_an_optimisers_pause_is_last(
+    batches: int, factor: int
+) -> None:
+    parts, pauses = fsdp_accumulated(batches, 4, factor)
+    for by in range(len(parts)):
+        found = told(parts, pauses, by)
+        assert found is not None
+        assert found.end.share == pytest.approx(end_of(parts, by), abs=0.015)
+        assert f"{batches} micro-batches" in found.basis
+
+
+@pytest.mark.parametrize("batches", [4, 6])
+def test_an_optimisers_pause_as_long_as_a_forward_pass_is_told_by_the_parameters(
+    batches: int,
+) -> None:
+    parts, pauses = zero2(batches, 3, factor=2)
+    pauses[-1] = 0.25
+    for by in range(0, len(parts), 2):
+        found = told(parts, pauses, by)
+        assert found is not None
+        assert found.end.share == pytest.approx(end_of(parts, by), abs=0.01)
+
+
 @pytest.mark.parametrize("buckets", [1, 2, 4, 9, 16])
 def test_buckets_of_one_backward_pass_are_no_train(buckets: int) -> None:
     for by in range(buckets):
