@@ -89,6 +89,15 @@ def test_volumes_of_one_distance_are_alike(factor: float) -> None:
     assert recursive.find(graph_of(weight, weight)) is None
 
 
+def test_one_link_of_many_may_be_told_wrongly() -> None:
+    weight = dict.fromkeys(cube(list(range(16))), 1.0)
+    ways = [dict(weight), dict(weight)]
+    ways[0][0, 1] = 0.5
+    shape = recursive.find(graph_of(*ways))
+    assert shape is not None
+    assert len(shape.members) == 16
+
+
 @pytest.mark.parametrize("step", [1.4, 3.0, 4.0])
 def test_volumes_that_no_halving_gives_are_none(step: float) -> None:
     weight = {e: step**d for d, edges in enumerate(by_distance(EIGHT)) for e in edges}
