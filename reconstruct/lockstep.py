@@ -25,7 +25,7 @@ from reconstruct.stops import CYCLES
 
 FEWEST_ROWS: Final = 8  # of a connection, to know how far it had come
 FEWEST_TOGETHER: Final = 100  # of a walk
-MOST_ROWS: Final = 12_000  # of a walk: more place its dwells no better than a cycle needs
+MOST_ROWS: Final = 8_000  # of a walk: more place its dwells no better than a cycle needs
 MOST_WALKS: Final = 4
 HEAVY: Final = 0.25  # of what the largest connections carry: what carries less leads to other sets
 ROUNDS: Final = 12
@@ -307,8 +307,8 @@ def find_cycle(walks: Sequence[Walk], turns_ns: NDArray[np.int64] | None) -> Vol
     found = [_foretold(walks, _refined(likeness, lag), cells) for lag in lags.tolist()]
     if not found:
         return None
-    _, whole = max(found)
-    if whole > longest:
+    most, whole = max(found)
+    if whole > longest or _is_known(found, most, known):
         return None
     shorter = {lag for _, lag in found if lag < whole}
     for parts in range(2, PARTS + 1):
@@ -318,7 +318,7 @@ def find_cycle(walks: Sequence[Walk], turns_ns: NDArray[np.int64] | None) -> Vol
     span = int(cells / whole) * whole / cells
     found = [_foretold(walks, lag, cells, span) for lag in (whole, *sorted(shorter))]
     most, _ = max(found)
-    if any(one[0] >= most - AS_WELL and abs(one[1] - known) <= SAME * known for one in found):
+    if _is_known(found, most, known):
         return None
     told, lag = min((one for one in found if one[0] >= most - AS_WELL), key=lambda one: one[1])
     for share, part in sorted(found, key=lambda one: one[1]):
@@ -395,6 +395,11 @@ def _cells(walks: Sequence[Walk]) -> int:
     rows = float(np.median([len(walk.gone) for walk in walks]))
     apart = float(np.median([walk.apart for walk in walks]))
     return int(rows / max(CELL_ROWS, BLUR * apart))
+
+
+def _is_known(found: Sequence[tuple[float, float]], most: float, known: float) -> bool:
+    """Whether the cycle found in time foretells as much as any."""
+    return any(told >= most - AS_WELL and abs(lag - known) <= SAME * known for told, lag in found)
 
 
 def _is_part(lag: float, whole: float) -> bool:
@@ -487,12 +492,8 @@ def _usual(walks: Sequence[Walk], length: float, cells: int) -> NDArray[np.float
 
 def _turns(walks: Sequence[Walk], length: float, cells: int) -> NDArray[np.int64]:
     """Times in the middle of the longest dwell of each turn, and one turn beyond at either end."""
-    usual = _usual(walks, length, cells) ** 2
-    # A pause between two places is seen half in each.
-    longest = int((usual + np.roll(usual, 1) + np.roll(usual, -1)).argmax())
-    around = longest + np.arange(-1, 2)
-    weight = usual[around % len(usual)]
-    at = (np.average(around, weights=weight) + 0.5) / len(usual) * length % length
+    usual = _usual(walks, length, cells)
+    at = (int(usual.argmax()) + 0.5) / len(usual) * length
     inside = walks[0].when(np.arange(at, 1, length))
     usual_ns = int(np.median(np.diff(inside)))
     return np.concatenate([[inside[0] - usual_ns], inside, [inside[-1] + usual_ns]])
