@@ -28,7 +28,8 @@ from patterns.trains import Train, find_train
 from patterns.turns import Marks
 from reconstruct.activity import prompt
 from reconstruct.bins import Progress, Verb
-from reconstruct.lockstep import find_cuts, find_walks
+from reconstruct.dwells import find_cuts
+from reconstruct.lockstep import find_walks
 from reconstruct.records import hidden_ns
 
 LAST_WITHIN: Final = 0.005  # of the period: an end so near behind the window was reached

@@ -18,9 +18,10 @@ from scipy.sparse.csgraph import connected_components
 
 from reconstruct.activity import activity, timed
 from reconstruct.bins import BIN_NS, Progress
+from reconstruct.dwells import find_cycle
 from reconstruct.iterations import follow_cycle, follow_tempo
 from reconstruct.joining import join
-from reconstruct.lockstep import find_cycle, find_walks
+from reconstruct.lockstep import find_walks
 from reconstruct.merging import group_rows
 from reconstruct.period import Period
 from reconstruct.prediction import foretold
