@@ -32,6 +32,7 @@ NEAR_STEPS: Final = 10  # before a pause, that tell the pace there
 REACH: Final = 2  # steps over which a pause may smear
 EDGE: Final = 0.03  # a pause this near the traffic's own end is that end, smeared
 SAME_STAGE: Final = 0.01  # of the period: groups of one pipeline stage start and end together
+LITTLE: Final = 0.25  # of the period: a turn that is off by more stood still somewhere
 BAND: Final = 0.2  # share of the volume at either end that places a group in the turn
 
 
@@ -136,7 +137,9 @@ def read_pace(clock: VolumeClock, ends_ns: NDArray[np.int64], period_s: float) -
     owner, turn, share = clock.owner[inside], clock.turn[inside], clock.share[inside]
     left = (ends_ns[turn] - clock.origin_ns) / 1e9 - clock.time_s[inside]
     # A turn that takes a little longer takes as much longer before each of its shares.
-    left *= period_s / np.diff(ends_ns / 1e9, prepend=ends_ns[0] / 1e9 - period_s)[turn]
+    lasted_s = np.diff(ends_ns / 1e9, prepend=ends_ns[0] / 1e9 - period_s)
+    near = np.abs(lasted_s - period_s) <= LITTLE * period_s
+    left *= np.divide(period_s, lasted_s, out=np.ones(len(lasted_s)), where=near)[turn]
     group = clock.group[owner]
     stage = _one_stage(group, share, left, period_s)
     mine = np.isin(group, stage)
