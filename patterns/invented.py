@@ -16,7 +16,8 @@ from patterns.missed import Pulse
 from reconstruct.bins import Progress
 from reconstruct.restarts import restarts
 
-WHOLE_WITHIN: Final = 0.25  # iterations: what passed between two ends is whole up to this
+WHOLE_WITHIN: Final = (0.25, 0.4)  # iterations: what passed between two ends is whole up to this,
+MEDIANS: Final = 4.0  # times the median distance from whole: few samples tell bytes less well
 READABLE: Final = 0.1  # median distance from whole, up to which the bytes tell anything
 BREAK: Final = 1.5  # ends that one step of an odd volume may cost; a false end makes two such steps
 LOOK_BACK: Final = 8  # ends in a row that may be false
@@ -48,10 +49,13 @@ def true_ends(
         All true where too few samples tell the bytes between pauses.
     """
     passed = _passed(progress, connections, middles_ns)
-    if not len(passed) or np.median(np.abs(passed - np.maximum(np.rint(passed), 1))) > READABLE:
+    noise = (
+        float(np.median(np.abs(passed - np.maximum(np.rint(passed), 1)))) if len(passed) else 1.0
+    )
+    if noise > READABLE:
         return np.ones(len(middles_ns), np.bool_)
     kept = np.zeros(len(middles_ns), np.bool_)
-    kept[_chain(passed)] = True
+    kept[_chain(passed, float(np.clip(MEDIANS * noise, *WHOLE_WITHIN)))] = True
     return kept
 
 
@@ -191,7 +195,7 @@ def _passed(
     return np.asarray(np.take_along_axis(every, order, axis=0)[middle, np.arange(len(middle))])
 
 
-def _chain(passed: NDArray[np.float64]) -> list[int]:
+def _chain(passed: NDArray[np.float64], within: float) -> list[int]:
     """The longest chain of ends with whole iterations between them.
 
     A step of another volume breaks no chain, but costs `BREAK` ends: counters may be lost.
@@ -203,7 +207,7 @@ def _chain(passed: NDArray[np.float64]) -> list[int]:
         for before in range(max(0, here - LOOK_BACK), here):
             step = gone[here] - gone[before]
             whole = max(round(step), 1)
-            if abs(step - whole) <= WHOLE_WITHIN:
+            if abs(step - whole) <= within:
                 gain = best[before] + 1
             elif before == here - 1:
                 gain = best[before] + 1 - BREAK
