@@ -163,8 +163,13 @@ def _beat(
 
 
 def _marking(found: list[Found], turns: int) -> tuple[list[Found], Marks]:
-    """Groups that mark iterations, and how: those that reduce gradients, or else all."""
-    reducers = [f for f in found if f.role.kind == "dp"]
+    """Groups that mark iterations, and how: those that reduce gradients, or else all.
+
+    Rings of which nothing tells the kind are taken for those that reduce, as nearly all rings do.
+    """
+    reducers = [f for f in found if f.role.kind == "dp"] or [
+        f for f in found if f.role.kind == "unknown" and f.role.algorithm == "ring"
+    ]
     # What two members run is the role's to say.
     shapes = [replace(f.shape, algorithm=f.role.algorithm) for f in reducers]
     weakest = min((f.samples for f in reducers), default=0)
