@@ -364,9 +364,13 @@ def _ends(
     silent = window_ns[1] - int(signal.time_ns[-1]) > UNSEEN * period_ns
     if silent:
         whole = whole and boundaries.is_through(clock, share, clock.turns)
-    if whole and boundaries.has_reached(clock, share, clock.turns):
+    behind = whole and boundaries.has_reached(clock, share, clock.turns)
+    if behind:
         ends = np.append(ends, ends[-1] + period_ns)
     ends = reading.when(share, ends) + lag_ns
+    if behind and ends[-1] - ends[-2] < SAME_TURN * period_ns:
+        # The begin of a turn that the window cuts off.
+        ends = ends[:-1]
     if split is not None:
         ends = _before_stops(signal, ends, period_ns)
     horizon = min(
