@@ -167,7 +167,7 @@ def _all_alike(walks: Sequence[Walk], lag: float, part: float, cells: int) -> bo
 
 def _cells(walks: Sequence[Walk]) -> int:
     """Into how many cells the way is cut, so that a dwell is known to lie in one of them."""
-    rows = float(np.median([len(walk.gone) for walk in walks]))
+    rows = float(np.median([len(np.unique(walk.time_ns)) for walk in walks]))
     apart = float(np.median([walk.apart for walk in walks]))
     return int(rows / max(CELL_ROWS, BLUR * apart))
 
