@@ -16,8 +16,7 @@ from patterns.missed import Pulse
 from reconstruct.bins import Progress
 from reconstruct.restarts import restarts
 
-WHOLE_WITHIN: Final = (0.25, 0.4)  # iterations: what passed between two ends is whole up to this,
-MEDIANS: Final = 4.0  # times the median distance from whole: few samples tell bytes less well
+WHOLE_WITHIN: Final = 0.25  # iterations: what passed between two ends is whole up to this
 READABLE: Final = 0.1  # median distance from whole, up to which the bytes tell anything
 BREAK: Final = 1.5  # ends that one step of an odd volume may cost; a false end makes two such steps
 LOOK_BACK: Final = 8  # ends in a row that may be false
@@ -26,7 +25,6 @@ NOISES: Final = 3.0  # and so many times what the error of a step may add up to
 NEAR: Final = 0.08  # iterations: where the pause of most turns is looked for in the others
 FEWEST_ENDS: Final = 4  # to know what an iteration sends
 WHOLE_SENT: Final = 0.75  # of the usual samples: with fewer, no iteration was sent
-CLOSEST: Final = 1e-4  # iterations, squared: no sample counts more for being closer to a moment
 AS_LONG: Final = 0.5  # of the gap in most turns: what is found there is that pause
 
 
@@ -49,13 +47,10 @@ def true_ends(
         All true where too few samples tell the bytes between pauses.
     """
     passed = _passed(progress, connections, middles_ns)
-    noise = (
-        float(np.median(np.abs(passed - np.maximum(np.rint(passed), 1)))) if len(passed) else 1.0
-    )
-    if noise > READABLE:
+    if not len(passed) or np.median(np.abs(passed - np.maximum(np.rint(passed), 1))) > READABLE:
         return np.ones(len(middles_ns), np.bool_)
     kept = np.zeros(len(middles_ns), np.bool_)
-    kept[_chain(passed, float(np.clip(MEDIANS * noise, *WHOLE_WITHIN)))] = True
+    kept[_chain(passed)] = True
     return kept
 
 
@@ -162,11 +157,10 @@ def _passed(
 ) -> NDArray[np.float64]:
     """Iterations' worth of bytes between moments, by the median living connection; float64[k - 1].
 
-    Those count most that have samples close to both moments: what was sent between the samples
-    around a moment may have been sent before or behind it. Empty where no connection has samples.
+    Empty where no connection has samples.
     """
     bins = progress.bins
-    told, weights = [], []
+    told = []
     for connection in connections:
         first, last = np.searchsorted(bins.connection, (connection, connection + 1))
         if last - first < 2:
@@ -181,21 +175,16 @@ def _passed(
         lived = lived[1:] & lived[:-1]
         typical = float(np.median(steps[lived])) if lived.any() else 0.0
         if typical > 0:
-            open_ = np.abs(bins.first_seq[late] - bins.last_seq[early]) / typical
-            told.append(steps / typical)
-            weights.append(lived / (CLOSEST + open_[1:] ** 2 + open_[:-1] ** 2))
+            told.append(np.where(lived, steps / typical, np.nan))
     if not told:
         return np.zeros(0)
-    every, weight = np.array(told), np.array(weights)
-    unknown = ~weight.any(axis=0)
-    every[:, unknown] = weight[:, unknown] = 1.0  # no connection lived on: as good as one
-    order = np.argsort(every, axis=0)
-    gone = np.cumsum(np.take_along_axis(weight, order, axis=0), axis=0)
-    middle = (gone < gone[-1] / 2).sum(axis=0)
-    return np.asarray(np.take_along_axis(every, order, axis=0)[middle, np.arange(len(middle))])
+    every = np.array(told)
+    unknown = np.isnan(every).all(axis=0)
+    every[:, unknown] = 1.0  # no connection lived on: as good as one
+    return np.asarray(np.nanmedian(every, axis=0))
 
 
-def _chain(passed: NDArray[np.float64], within: float) -> list[int]:
+def _chain(passed: NDArray[np.float64]) -> list[int]:
     """The longest chain of ends with whole iterations between them.
 
     A step of another volume breaks no chain, but costs `BREAK` ends: counters may be lost.
@@ -207,7 +196,7 @@ def _chain(passed: NDArray[np.float64], within: float) -> list[int]:
         for before in range(max(0, here - LOOK_BACK), here):
             step = gone[here] - gone[before]
             whole = max(round(step), 1)
-            if abs(step - whole) <= within:
+            if abs(step - whole) <= WHOLE_WITHIN:
                 gain = best[before] + 1
             elif before == here - 1:
                 gain = best[before] + 1 - BREAK
