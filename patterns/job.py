@@ -165,7 +165,7 @@ def _beat(
 def _marking(found: list[Found], turns: int) -> tuple[list[Found], Marks]:
     """Groups that mark iterations, and how: those that reduce gradients, or else all.
 
-    Rings of which nothing tells the kind are taken for those that reduce, as nearly all rings do.
+    Where nothing tells the kind of rings, their bursts end iterations as those that reduce do.
     """
     reducers = [f for f in found if f.role.kind == "dp"] or [
         f for f in found if f.role.kind == "unknown" and f.role.algorithm == "ring"

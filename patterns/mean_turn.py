@@ -8,6 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from patterns.missed import Pulse
+from reconstruct.activity import prompt
+from reconstruct.bins import Progress
+from reconstruct.dwells import find_cuts
+from reconstruct.lockstep import find_walks
 
 FOLD: Final = 200
 QUIET_SHARE: Final = 0.04  # of the mean rate: a phase below it is a pause
@@ -70,3 +74,18 @@ def crude_ends(
         found[int(around[best])] = int(around[best] + around[best + 1]) // 2
     moments = sorted(found)
     return np.array(moments, np.int64), np.array([found[m] for m in moments], np.int64)
+
+
+def by_volume(
+    progress: Progress,
+    connections: NDArray[np.int32],
+    signal: Pulse,
+    turns_ns: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """What `crude_ends` returns, where pauses wander too much to be seen by time."""
+    rows = np.flatnonzero(np.isin(progress.bins.connection, connections) & prompt(progress.bins))
+    rows = rows[np.argsort(progress.bins.last_ns[rows], kind="stable")]
+    middles = find_cuts(find_walks(progress, rows, progress.bins.last_ns[rows]), turns_ns)
+    if middles is None:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    return signal.time_ns[np.searchsorted(signal.time_ns, middles) - 1], middles

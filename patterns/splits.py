@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from patterns.pauses import Pace, Pause, shortest_visible
 
 HALF: Final = 1 / 2  # reduce-scatter's share of the bytes where both run in one width
+OPTIMISER_HIDDEN: Final = 0.02  # of the period: many optimiser steps are shorter than this
 TWO_THIRDS: Final = 2 / 3  # gradients in fp32, parameters in bf16
 SHARE_WITHIN: Final = 0.012
 STEPS_WITHIN: Final = 1.2  # steps of the pace: how well few samples place a pause
@@ -31,6 +32,11 @@ def blind_s(pace: Pace) -> float:
     limit_s = shortest_visible(pace)
     at = [round(share * pace.steps) + near for share in (HALF, TWO_THIRDS) for near in (-1, 0)]
     return float(limit_s[at].max())
+
+
+def could_hide(pace: Pace) -> bool:
+    """Whether the pause of an optimiser may be there and not show."""
+    return blind_s(pace) > OPTIMISER_HIDDEN * pace.period_s
 
 
 def is_split(share: float, pace: Pace) -> bool:

@@ -26,10 +26,7 @@ from patterns.result import Claim, Collective
 from patterns.splits import HALF, SHARE_WITHIN, STEPS_WITHIN, TWO_THIRDS
 from patterns.trains import Train, find_train
 from patterns.turns import Marks
-from reconstruct.activity import prompt
 from reconstruct.bins import Progress, Verb
-from reconstruct.dwells import find_cuts
-from reconstruct.lockstep import find_walks
 from reconstruct.records import hidden_ns
 
 LAST_WITHIN: Final = 0.005  # of the period: an end so near behind the window was reached
@@ -42,7 +39,6 @@ HALVES_WITHIN: Final = 0.1  # steps do not carry bytes evenly: how near to half 
 DENSE_PROFILE: Final = 8.0  # samples by phase, from which on none is empty by chance
 OPTIMISER: Final = 0.06  # of the period; a longer pause is compute between buckets
 OPTIMISER_STAGED: Final = 0.25  # in a pipeline, early stages' optimisers wait for the last one's
-OPTIMISER_HIDDEN: Final = 0.02  # of the period: many optimiser steps are shorter than this
 OPTIMISER_SEEN: Final = 0.006  # of the period: an optimiser step shorter than this is unheard of
 REPEATS: Final = (2, 3, 4)  # parts of a turn that is a multiple of the true one
 REPEAT_WITHIN: Final = 0.2  # of the outer pause: pauses of successive iterations differ by jitter
@@ -154,7 +150,7 @@ def _placed(
     if pause is not None:
         crude, middles = mean_turn.crude_ends(signal, turns_ns, pause)
     else:
-        crude, middles = _by_volume(progress, connections, signal, turns_ns)
+        crude, middles = mean_turn.by_volume(progress, connections, signal, turns_ns)
     if len(crude) < 2:
         return None
     true = invented.true_ends(progress, connections, middles)
@@ -183,7 +179,7 @@ def _placed(
         split, collective, said = _read_pauses(reading, hidden_s, may_shard=may_shard)
     else:
         split, collective, said = _read_train(reading, train)
-    told = not may_shard or (collective != "unknown" and not _could_hide(reading.pace))
+    told = not may_shard or (collective != "unknown" and not splits.could_hide(reading.pace))
     window = progress.window_start_ns, progress.window_end_ns
     ends = _ends(window, reading, split, signal)
     parts = _accumulation(reading, signal, ends) if may_shard else None
@@ -195,21 +191,6 @@ def _placed(
     )
     said = claim(0.8, len(reading.clock.owner), 20.0 * reading.clock.turns, basis)
     return Timeline(parts.ends_ns, "reduce_scatter+all_gather", said, told, parts.turns)
-
-
-def _by_volume(
-    progress: Progress,
-    connections: NDArray[np.int32],
-    signal: Pulse,
-    turns_ns: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """What `mean_turn.crude_ends` returns, where pauses wander too much to be seen by time."""
-    rows = np.flatnonzero(np.isin(progress.bins.connection, connections) & prompt(progress.bins))
-    rows = rows[np.argsort(progress.bins.last_ns[rows], kind="stable")]
-    middles = find_cuts(find_walks(progress, rows, progress.bins.last_ns[rows]), turns_ns)
-    if middles is None:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    return signal.time_ns[np.searchsorted(signal.time_ns, middles) - 1], middles
 
 
 def _accumulation(
@@ -465,7 +446,7 @@ def _read_pauses(
         blind = max(float(pauses.shortest_visible(pace).max()), hidden_s)
         basis = f"one burst of gradients per iteration, with no pause above {blind:.3f} s"
         dense = samples >= DENSE_ROWS * pace.steps
-        if blind > OPTIMISER_HIDDEN * pace.period_s:
+        if blind > splits.OPTIMISER_HIDDEN * pace.period_s:
             basis += ": an optimiser's between two bursts would not show"
             return None, "unknown", claim(0.5, 0, 1.0, basis)
         fine = dense and blind <= OPTIMISER_SEEN * pace.period_s
@@ -492,7 +473,7 @@ def _read_pauses(
             )
             halves = Pause(HALF, 0.0, 1.0)
             return halves, "reduce_scatter+all_gather", claim(0.7, samples, needed, basis)
-        if _could_hide(pace):
+        if splits.could_hide(pace):
             basis += "; an optimiser's pause between two of them would not show"
             return None, "unknown", claim(0.5, 0, 1.0, basis)
         return None, "all_reduce", claim(0.85 if clear else 0.65, samples, needed, basis)
@@ -507,11 +488,6 @@ def _read_pauses(
     sure = abs(split.share - TWO_THIRDS) <= SHARE_WITHIN or len(found) > 1
     ceiling = (0.85 if sure else 0.75) if split.clearness >= CLEAR else 0.65
     return split, "reduce_scatter+all_gather", claim(ceiling, samples, needed, basis)
-
-
-def _could_hide(pace: Pace) -> bool:
-    """Whether the pause of an optimiser may be there and not show."""
-    return splits.blind_s(pace) > OPTIMISER_HIDDEN * pace.period_s
 
 
 def _read_train(reading: _Reading, train: Train) -> tuple[Pause | None, Collective, Claim]:
