@@ -19,6 +19,7 @@ from patterns.result import (
     Claim,
     EdgeVolume,
     Group,
+    Hint,
     Iteration,
     JobResult,
     Parallelism,
@@ -256,6 +257,7 @@ def job_document(job: JobResult) -> Document:
         "source": job.source,
         "status": job.status,
         "contradictions": list(job.contradictions),
+        "hints": {name: _hint(hint) for name, hint in job.hints.items()},
         "hosts": list(job.hosts),
         "endpoints": list(job.endpoints),
         "started_at": _time_or_none(job.started_at_ns),
@@ -270,6 +272,15 @@ def job_document(job: JobResult) -> Document:
         "period_ci_s": None if job.period_ci_s is None else list(job.period_ci_s),
         "iterations": [iteration_document(iteration) for iteration in job.iterations],
         "anomalies": [anomaly_document(anomaly) for anomaly in job.anomalies],
+    }
+
+
+def _hint(hint: Hint) -> Document:
+    return {
+        "value": hint.value,
+        "low": hint.low,
+        "high": hint.high,
+        **_claim(hint.claim),
     }
 
 
@@ -370,10 +381,11 @@ def anomaly_document(anomaly: Anomaly) -> Document:
 
 
 def _claims(claims: Mapping[str, Claim]) -> Document:
-    return {
-        name: {"confidence": claim.confidence, "basis": claim.basis, "samples": claim.samples}
-        for name, claim in claims.items()
-    }
+    return {name: _claim(claim) for name, claim in claims.items()}
+
+
+def _claim(claim: Claim) -> Document:
+    return {"confidence": claim.confidence, "basis": claim.basis, "samples": claim.samples}
 
 
 def _time_or_none(time_ns: int | None) -> str | None:

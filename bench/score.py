@@ -31,6 +31,7 @@ from bench.compare import (
     relative_error,
     unordered_pairs,
 )
+from bench.observable import undecidable
 from bench.pairing import (
     JobPair,
     anomalies_of,
@@ -140,6 +141,7 @@ class Score:
     candidates: Ratio
     role: Ratio
     misnamed: Ratio
+    undecidable: Ratio
     members: Overlap
     groups_exact: Ratio
     groups_invented: int
@@ -178,6 +180,7 @@ def score(truth: Document, result: Document) -> Score:
         candidates=sum((candidate_ratio(pair) for pair in pairs), Ratio()),
         role=sum((role_by_bytes(pair) for pair in pairs), Ratio()),
         misnamed=sum((misnamed_by_bytes(pair) for pair in pairs), Ratio()),
+        undecidable=Ratio(*undecidable(truth)),
         members=membership(truth["jobs"], result["jobs"]),
         groups_exact=sum((exact_groups(pair) for pair in pairs), Ratio()),
         groups_invented=sum(len(job["groups"]) for job in result["jobs"])

@@ -63,6 +63,14 @@ def confident_share(scores: Sequence[Score]) -> float | None:
     return confident(claim for score in scores for claim in score.claims).value
 
 
+def undecidable(scores: Sequence[Score]) -> float | None:
+    """Share of a scenario's fields that its truth declares unobservable, the most of any."""
+    fields: dict[str, Ratio] = {}
+    for score in scores:
+        fields[score.scenario] = fields.get(score.scenario, Ratio()) + score.undecidable
+    return max((f.value for f in fields.values() if f.value is not None), default=None)
+
+
 def _sizes(score: Score) -> tuple[Judged, ...]:
     return score.sizes
 
@@ -96,5 +104,10 @@ THRESHOLDS: Final[tuple[Threshold[Score], ...]] = (
     ),
     Threshold(
         "right claims that carry 0.9 or more", confident_share, by_level(0.9, 0.75, None), True
+    ),
+    Threshold(
+        "fields unobservable by the truth, of any scenario",
+        undecidable,
+        by_level(0.05, None, None),
     ),
 )

@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from collector.addresses import from_text, to_text
 from collector.errors import InventoryError
+from collector.messages import CLASS_NAMES, MESSAGE_CLASSES, MESSAGE_LENGTHS
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class Inventory:
     hosts: tuple[Host, ...] = ()
     switches: tuple[Switch, ...] = ()
     storage: tuple[IPv4Network | IPv6Network, ...] = field(default=())
+    message_lengths: tuple[int, ...] = MESSAGE_LENGTHS  # bytes, of `collector.messages.CLASS_NAMES`
 
 
 _ROLES = ("leaf", "spine", "storage")
@@ -55,8 +57,8 @@ def read_inventory(path: Path) -> Inventory:
     Parameters
     ----------
     path
-        A TOML file with ``[[hosts]]``, ``[[switches]]`` (each with ``[[switches.ports]]``) and
-        ``[storage]``; all may be absent.
+        A TOML file with ``[[hosts]]``, ``[[switches]]`` (each with ``[[switches.ports]]``),
+        ``[storage]`` and ``[messages]``; all may be absent.
 
     Returns
     -------
@@ -77,7 +79,7 @@ def read_inventory(path: Path) -> Inventory:
     except (ValueError, RecursionError) as error:  # also a number or a nesting without end
         raise InventoryError(path, "", f"not TOML: {error}") from error
     root = _Table(path, "", document)
-    root.only("hosts", "switches", "storage")
+    root.only("hosts", "switches", "storage", "messages")
     hosts = tuple(_read_host(table) for table in root.tables("hosts"))
     by_name = _distinct(path, {f"hosts[{i}].name": h.name for i, h in enumerate(hosts)}, "host")
     _distinct(
@@ -89,7 +91,7 @@ def read_inventory(path: Path) -> Inventory:
     switches = tuple(_read_switch(table, nics) for table in root.tables("switches"))
     _distinct(path, {f"switches[{i}].name": s.name for i, s in enumerate(switches)}, "switch")
     _distinct(path, {f"switches[{i}].agent": s.agent for i, s in enumerate(switches)}, "address")
-    return Inventory(hosts, switches, _read_storage(root))
+    return Inventory(hosts, switches, _read_storage(root), _read_messages(root))
 
 
 class _Table:
@@ -227,6 +229,19 @@ def _read_storage(root: _Table) -> tuple[IPv4Network | IPv6Network, ...]:
         except ValueError as error:
             table.fail(f"subnets[{index}]", str(error))
     return tuple(subnets)
+
+
+def _read_messages(root: _Table) -> tuple[int, ...]:
+    """Lengths of the site's messages; those that it does not name are NCCL's own."""
+    table = root.table("messages")
+    table.only(*CLASS_NAMES)
+    lengths: dict[int, str] = {}
+    for name, usual in MESSAGE_CLASSES.items():
+        length = table.number(name, 1) if table.has(name) else usual
+        if length in lengths:
+            table.fail(name, f"{length} bytes are already those of {lengths[length]}")
+        lengths[length] = name
+    return tuple(lengths)
 
 
 def _distinct(file: Path, values: Mapping[str, str], what: str) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,7 @@ def analyse_window(telemetry: Telemetry, inventory: Inventory) -> Analysis:
     """
     if not len(telemetry.flows) and not len(telemetry.records):
         return analyse_counters(telemetry, inventory)
-    return analyse_progress(follow(telemetry), inventory)
+    return analyse_progress(follow(telemetry, inventory.message_lengths), inventory)
 
 
 def analyse_progress(progress: Progress, inventory: Inventory) -> Analysis:
@@ -47,6 +48,7 @@ def analyse_progress(progress: Progress, inventory: Inventory) -> Analysis:
     inventory : Inventory
         As for `analyse_window`.
     """
+    progress = replace(progress, message_lengths=inventory.message_lengths)
     host_of = known_hosts(progress, inventory)
     traffic = classify(progress, inventory.storage)
     volumes = window_volumes(progress)

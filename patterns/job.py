@@ -15,11 +15,13 @@ from patterns.claim import claim
 from patterns.findings.restart import found_restarts
 from patterns.findings.slow_iteration import slow_iterations
 from patterns.groups import Found, build, doubt_short, recognise
+from patterns.hints import hints
 from patterns.layers import split, steady
 from patterns.parallelism import Layout, host_sets, parallelism
 from patterns.result import Claim, Collective, EdgeVolume, Group, JobResult, Rank
 from patterns.rhythm import iterations_between, median_period, period_claim
 from patterns.servers import without_servers
+from patterns.timeline import Timeline
 from patterns.turns import Marks, marks_of
 from reconstruct.bins import Progress, Verb
 from reconstruct.edges import Flows, measure
@@ -36,6 +38,10 @@ MARKS_PER_TURN: Final = 800  # samples of a turn that place its end as well as m
 FEW_MARKS: Final = 10  # samples of a group and turn: with fewer, its end is not known by itself
 FEWEST_MARKS: Final = 2  # connections of a group, however well one of them is sampled
 EVEN: Final = 0.5  # as likely one job as not: no claim is less
+UNREAD: Final[tuple[Collective, Claim]] = (
+    "unknown",
+    claim(0.5, 0, 1.0, "no gradient burst to read"),
+)
 EXPLAINED: Final = 0.5  # of a candidate's bytes must lie in groups, or its rhythm is no job
 
 
@@ -89,13 +95,12 @@ def study_job(
     fewer = without_servers(progress, candidate, found)
     if fewer is not candidate:
         candidate, flows, found = _cut_anew(progress, fewer, fewer.turns_ns, host_of)
-    candidate, flows, found, reducing, sure = _place_iterations(
-        progress, candidate, flows, found, host_of
-    )
+    candidate, flows, found, placed = _place_iterations(progress, candidate, flows, found, host_of)
     if not is_job(progress, flows, found, host_of):
         return None
     layout = layout_of(progress, candidate, flows, found, host_of)
     found = doubt_short(found, host_sets(found, layout))
+    reducing = (placed.collective, placed.claim) if placed else UNREAD
     groups = build(flows, found, lambda v: progress.endpoints.names[v], reducing)
     volume = flows.together()
     breaks = restarts(progress, candidate.connections)
@@ -131,9 +136,18 @@ def study_job(
             *found_restarts(name, breaks),
             *(() if candidate.known_ns else slow_iterations(name, iterations, samples, flow)),
         ),
+        hints=hints(
+            flows,
+            candidate.turns_ns,
+            found,
+            layout,
+            sizes,
+            reducing,
+            placed.batches if placed else 1,
+        ),
     )
     beat = _beat(progress, candidate, flows, found, volume)
-    return Study(result, candidate.turns_ns, beat, sure)
+    return Study(result, candidate.turns_ns, beat, placed.told if placed else True)
 
 
 def _beat(
@@ -229,12 +243,11 @@ def _place_iterations(
     flows: Flows,
     found: list[Found],
     host_of: Mapping[int, str],
-) -> tuple[Candidate, Flows, list[Found], tuple[Collective, Claim], bool]:
+) -> tuple[Candidate, Flows, list[Found], Timeline | None]:
     """Iterations cut where the gradient burst ends, and all that is measured by them anew.
 
-    With what the burst says of the collective, and whether that end is told from all others.
+    With what the burst says; None where there is none to read.
     """
-    unknown: tuple[Collective, Claim] = "unknown", claim(0.5, 0, 1.0, "no gradient burst to read")
     turns = max(len(candidate.turns_ns) - 1, 1)
     marking, marks = _marking(found, turns)
     rows = [flows.connection[r] for r in _together(flows, found, marking, turns)]
@@ -242,15 +255,14 @@ def _place_iterations(
     if placed is None and marks == "begin":
         true = invented.true_ends(progress, candidate.connections, candidate.turns_ns)
         if not true.all():
-            return *_cut_anew(progress, candidate, candidate.turns_ns[true], host_of), unknown, True
+            return *_cut_anew(progress, candidate, candidate.turns_ns[true], host_of), None
     if placed is None:
-        return candidate, flows, found, unknown, True
+        return candidate, flows, found, None
     if placed.parts > 1:
         # That these are no iterations of their own rests on one longer pause.
         period = replace(candidate.period, rival=1.0)
         candidate = replace(candidate, period=period)
-    cut = _cut_anew(progress, candidate, placed.ends_ns, host_of)
-    return *cut, (placed.collective, placed.claim), placed.told
+    return *_cut_anew(progress, candidate, placed.ends_ns, host_of), placed
 
 
 def _cut_anew(

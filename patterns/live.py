@@ -171,7 +171,7 @@ def study(job: LiveJob, slices: Sequence[Slice], inventory: Inventory) -> LiveJo
     inventory
         Names hosts; may be empty.
     """
-    progress = join(slices, sent_by(job.keys))
+    progress = replace(join(slices, sent_by(job.keys)), message_lengths=inventory.message_lengths)
     now_ns = progress.window_end_ns
     job = replace(job, studied_ns=now_ns)
     members = np.flatnonzero(np.isin(progress.endpoints.key, job.keys)).astype(np.int32)

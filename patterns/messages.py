@@ -1,7 +1,7 @@
 """Message classes: what the length of one network send says about who sent it.
 
 A sample shows a length only at the ends of a message (1 in 128 for 1 MiB and a 4 KiB MTU), so
-connections of equal volume are pooled. The table of lengths is `reconstruct.bins.MESSAGE_CLASSES`;
+connections of equal volume are pooled. The table of lengths is `collector.messages`, or the site's;
 it comes from source and logs, so no claim may rest on it alone.
 """
 
@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from collector.messages import CLASS_NAMES
 from patterns import phases
-from reconstruct.bins import CLASS_NAMES, MESSAGE_CLASSES
 from reconstruct.edges import Flows
 
 UNKNOWN: Final = -1
@@ -21,8 +21,6 @@ MEAN_LOW: Final = 0.94  # tails of a collective draw the mean message below the 
 MEAN_HIGH: Final = 1.01
 TELLING_APART: Final = 0.6  # of their samples that two sorts may have in common phases
 UNSEEN: Final = 0.5  # of a sample: what a phase without any may hold by chance
-
-_LENGTHS: Final = np.array(list(MESSAGE_CLASSES.values()), np.float64)
 
 
 def pooled_class(flows: Flows, pool: NDArray[np.intp]) -> int:
@@ -36,7 +34,7 @@ def pooled_class(flows: Flows, pool: NDArray[np.intp]) -> int:
     means = flows.mean_message_bytes[pool]
     if not np.isfinite(means).any():
         return UNKNOWN
-    ratio = float(np.nanmedian(means)) / _LENGTHS
+    ratio = float(np.nanmedian(means)) / np.array(flows.message_lengths, np.float64)
     fits = np.flatnonzero((ratio >= MEAN_LOW) & (ratio <= MEAN_HIGH))
     return int(fits[0]) if len(fits) else UNKNOWN
 

@@ -41,6 +41,16 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
+class Hint:
+    """A guess at what a job trains: between `low` and `high`, likeliest `value`."""
+
+    value: float
+    low: float
+    high: float
+    claim: Claim
+
+
+@dataclass(frozen=True, slots=True)
 class Channel:
     """One ring, tree or chain of an algorithm, as its edges show it."""
 
@@ -174,6 +184,7 @@ class JobResult:
     period_ci_s: tuple[float, float] | None = None
     iterations: tuple[Iteration, ...] = ()
     anomalies: tuple[Anomaly, ...] = ()
+    hints: Mapping[str, Hint] = field(default_factory=dict)  # see `patterns.hints`
     contradictions: tuple[str, ...] = ()
 
 

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from collector.messages import CLASS_NAMES
 from patterns import messages
 from patterns.claim import AMBIGUOUS_CEILING, MESSAGES_CEILING, claim
 from patterns.families import Drawn
 from patterns.kinds import SERVES_ANY, Verdict
 from patterns.layers import Part
 from patterns.result import AlgorithmName, Claim, Kind
-from reconstruct.bins import CLASS_NAMES
 from reconstruct.edges import Flows
 
 SAMPLES_FOR_PHASE: Final = 30.0
@@ -94,7 +94,7 @@ def _shown(item: Drawn) -> Claim:
     if shape.collective in SERVES_ANY or shape.algorithm == "all_to_all":
         ceiling = 0.95
     if shape.ambiguous and class_name(item.part) == "tree_simple" and shape.algorithm == "tree":
-        ceiling, drawn = 0.93, drawn + ", and messages of 512 KiB agree"
+        ceiling, drawn = 0.93, drawn + ", and its messages are those of trees"
     elif shape.ambiguous:
         ceiling, drawn = AMBIGUOUS_CEILING, drawn + f"; {shape.ambiguous} looks the same"
     return claim(ceiling, samples, 2.0, drawn)

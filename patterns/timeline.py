@@ -63,8 +63,8 @@ class Timeline:
     claim : Claim
     told : bool
         Whether the pause of an optimiser, where an iteration would end, could not have been missed.
-    parts : int
-        Micro-batches of an iteration that look like iterations of their own.
+    parts, batches : int
+        Micro-batches that look like iterations of their own, and all that are reduced one by one.
     """
 
     ends_ns: NDArray[np.int64]
@@ -72,6 +72,7 @@ class Timeline:
     claim: Claim
     told: bool
     parts: int = 1
+    batches: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,13 +185,15 @@ def _placed(
     ends = _ends(window, reading, split, signal)
     parts = _accumulation(reading, signal, ends) if may_shard else None
     if parts is None:
-        return Timeline(ends, collective, said, told)
+        return Timeline(ends, collective, said, told, batches=train.batches if train else 1)
     basis = (
         f"gradients of {parts.turns} micro-batches: after each {parts.turns} bursts, alike else, "
         f"a pause of {parts.excess_s:.3f} s more, as of an optimiser step"
     )
     said = claim(0.8, len(reading.clock.owner), 20.0 * reading.clock.turns, basis)
-    return Timeline(parts.ends_ns, "reduce_scatter+all_gather", said, told, parts.turns)
+    return Timeline(
+        parts.ends_ns, "reduce_scatter+all_gather", said, told, parts.turns, parts.turns
+    )
 
 
 def _accumulation(

@@ -34,10 +34,14 @@ SHORTER: Final = 0.85  # times the pauses between micro-batches: the optimiser's
 
 @dataclass(frozen=True, slots=True)
 class Train:
-    """The pause that ends the iteration, how that is known, and whether no other is nearly so."""
+    """The pause that ends the iteration, how that is known, and whether no other is nearly so.
+
+    With the micro-batches of an iteration.
+    """
 
     end: Pause
     basis: str
+    batches: int
     sure: bool = True
 
 
@@ -106,7 +110,7 @@ def _by_micro_batch(
         if away[end] > within or seconds[end] > SHORTER * float(np.median(seconds[long])):
             return None
     basis = f"{len(long)} micro-batches of gradients, and parameters after the optimiser's pause"
-    return Train(_pause(share, seconds, end), basis)
+    return Train(_pause(share, seconds, end), basis, len(long))
 
 
 def _by_unit(pace: Pace) -> Train | None:
@@ -141,7 +145,7 @@ def _by_unit(pace: Pace) -> Train | None:
         basis += f", for each of {best.batches} micro-batches"
     end = _nearest(share, ends[longest] / pace.steps, best.within / pace.steps)
     sure = min(elsewhere) >= alone + SURELY
-    return Train(Pause(end or 1.0, float(length[longest]), 1.0), basis, sure)
+    return Train(Pause(end or 1.0, float(length[longest]), 1.0), basis, best.batches, sure)
 
 
 @dataclass(frozen=True, slots=True)

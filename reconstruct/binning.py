@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collector.addresses import to_text
+from collector.messages import MESSAGE_LENGTHS
 from collector.records import RecordBatch
 from collector.schema import (
     ABSENT_U8,
@@ -26,7 +27,7 @@ from collector.schema import (
     Transport,
 )
 from reconstruct.acknowledgements import PSN_BITS, find_acks
-from reconstruct.bins import BIN_NS, MESSAGE_CLASSES, Endpoints, ProgressBins, Verb
+from reconstruct.bins import BIN_NS, Endpoints, ProgressBins, Verb
 from reconstruct.hashing import mix, stream_keys
 from reconstruct.slices import Slice, StreamKind, Streams
 from reconstruct.unwrap import fell_behind, unwrap
@@ -42,7 +43,11 @@ _READ_RESPONSES: Final = np.array([0x0D, 0x0E, 0x0F, 0x10])
 
 
 def bin_slice(
-    flows: FlowBatch, exporters: Sequence[ExporterHealth], start_ns: int, end_ns: int
+    flows: FlowBatch,
+    exporters: Sequence[ExporterHealth],
+    start_ns: int,
+    end_ns: int,
+    message_lengths: Sequence[int] = MESSAGE_LENGTHS,
 ) -> Slice:
     """The bins of some samples.
 
@@ -54,6 +59,8 @@ def bin_slice(
         What `FlowBatch.exporter` points into.
     start_ns, end_ns : int
         The slice, see `reconstruct.slices.Slice`.
+    message_lengths : sequence of int
+        Of `collector.messages.CLASS_NAMES`, bytes.
     """
     flows = flows.take(
         (flows.header_state == HeaderState.COMPLETE)
@@ -71,7 +78,7 @@ def bin_slice(
     stream = inverse.astype(np.int32)
     order = np.lexsort((flows.time_ns[rows], stream))
     streams = replace(
-        _streams(flows, src, dst, kind, rows, stream, first, connection, point),
+        _streams(flows, src, dst, kind, rows, stream, first, connection, point, message_lengths),
         bare_bytes=_bare_bytes(flows, exporters, endpoints.key[src], endpoints.key[dst], keys),
     )
     return Slice(
@@ -188,6 +195,7 @@ def _streams(
     first: NDArray[np.intp],
     connection: U64,
     point: U64,
+    message_lengths: Sequence[int],
 ) -> Streams:
     count = len(first)
     head = rows[first]
@@ -197,7 +205,7 @@ def _streams(
     classes = np.stack(
         [
             np.bincount(stream[flows.message_bytes[rows] == length], minlength=count)
-            for length in MESSAGE_CLASSES.values()
+            for length in message_lengths
         ],
         axis=1,
     )

@@ -11,24 +11,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from collector.messages import MESSAGE_LENGTHS
 from collector.schema import I32, I64, U8, U16, U32, U64
 
 BIN_NS: Final = 10_000_000  # a tenth of the shortest phase that matters, some 0.1 s
 
 # Payload that one step of a position stands for where flow records tell of RoCE: they count bytes.
 RECORD_UNIT_BYTES: Final = 1024
-
-# Lengths of one network send that NCCL's buffers give (NCCL 2.30 src/device.h, src/enqueue.cc);
-# they come from source and logs, not from a capture, so a claim that rests on them alone is weak.
-MESSAGE_CLASSES: Final[dict[str, int]] = {
-    "ring_simple": 1_048_576,
-    "ll128": 614_400,
-    "tree_simple": 524_288,
-    "p2p_128k": 131_072,
-    "p2p_64k": 65_536,
-    "p2p_32k": 32_768,
-}
-CLASS_NAMES: Final = tuple(MESSAGE_CLASSES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +153,14 @@ class ProgressBins:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One window as analysis sees it."""
+    """One window as analysis sees it.
+
+    `message_lengths` are those of `collector.messages.CLASS_NAMES`, as the site has them.
+    """
 
     endpoints: Endpoints
     connections: Connections
     bins: ProgressBins
     window_start_ns: int
     window_end_ns: int
+    message_lengths: tuple[int, ...] = MESSAGE_LENGTHS

@@ -76,6 +76,8 @@ class Flows:
         Samples by phase of the turn.
     classes : int64[f, classes]
         Canonical message lengths read, see `bins.CLASS_NAMES`.
+    message_lengths : tuple of int
+        Bytes of the classes.
     mean_message_bytes : float64[f]
         By acknowledgements, nan where unknown.
     written : bool[f]
@@ -94,6 +96,7 @@ class Flows:
     recurring: NDArray[np.float64]
     phases: NDArray[np.float64]
     classes: I64
+    message_lengths: tuple[int, ...]
     mean_message_bytes: NDArray[np.float64]
     written: NDArray[np.bool_]
     sightings: Sightings
@@ -155,6 +158,7 @@ def measure(progress: Progress, job: Candidate) -> Flows:
         recurring=np.bincount(seen, minlength=count) / np.maximum(expected, 1e-9),
         phases=phases,
         classes=connections.message_classes[at],
+        message_lengths=progress.message_lengths,
         mean_message_bytes=connections.mean_message_bytes[at],
         written=written(connections)[at],
         sightings=_sightings(progress.bins, rows, owner),

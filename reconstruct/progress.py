@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from collector.messages import MESSAGE_LENGTHS
 from collector.records import RecordBatch
 from collector.schema import I32, FlowBatch, Telemetry, Transport
 from reconstruct.acknowledgements import Curve, mean_messages
@@ -27,7 +28,7 @@ MOST_BEFORE_NS: Final = 120_000_000_000  # twice the longest active timeout wort
 PATH_MTUS: Final = np.array([256, 512, 1024, 2048, 4096])  # the IB path MTUs there are
 
 
-def follow(telemetry: Telemetry) -> Progress:
+def follow(telemetry: Telemetry, message_lengths: tuple[int, ...] = MESSAGE_LENGTHS) -> Progress:
     """Progress of every connection in the window.
 
     Parameters
@@ -35,6 +36,8 @@ def follow(telemetry: Telemetry) -> Progress:
     telemetry : Telemetry
         As read by `collector.ingest`; rows in any order. Flow records count for what no sample
         tells of.
+    message_lengths : tuple of int
+        Of `collector.messages.CLASS_NAMES`, bytes.
 
     Returns
     -------
@@ -42,7 +45,7 @@ def follow(telemetry: Telemetry) -> Progress:
         Empty tables where nothing of RoCEv2 or TCP was sampled or recorded.
     """
     start, end = _window(telemetry.flows, telemetry.records)
-    slices = [bin_slice(telemetry.flows, telemetry.exporters, start, end)]
+    slices = [bin_slice(telemetry.flows, telemetry.exporters, start, end, message_lengths)]
     if len(records := untold(telemetry.records, telemetry.flows)):
         slices.append(bins_of_records(records, telemetry.exporters, start, end))
     return join(slices)

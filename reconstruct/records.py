@@ -15,11 +15,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from collector.messages import CLASS_NAMES
 from collector.records import ABSENT_U64, RecordBatch
 from collector.schema import ABSENT_U32, I32, I64, ExporterHealth, Transport
 from reconstruct.activity import PROMPT_NS
 from reconstruct.binning import endpoints_of, exporter_key
-from reconstruct.bins import BIN_NS, CLASS_NAMES, RECORD_UNIT_BYTES, ProgressBins, Verb
+from reconstruct.bins import BIN_NS, RECORD_UNIT_BYTES, ProgressBins, Verb
 from reconstruct.hashing import mix, stream_keys
 from reconstruct.slices import Acks, Slice, StreamKind, Streams
 

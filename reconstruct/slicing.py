@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from collector.messages import MESSAGE_LENGTHS
 from collector.schema import ExporterHealth, FlowBatch
 from reconstruct.binning import bin_slice
 from reconstruct.slices import Slice
@@ -34,6 +35,8 @@ class Slicer:
         Length of a slice; a multiple of `reconstruct.bins.BIN_NS`.
     lateness_ns
         How much later than its event time a sample may come.
+    message_lengths
+        Of `collector.messages.CLASS_NAMES`, bytes.
 
     Attributes
     ----------
@@ -42,10 +45,16 @@ class Slicer:
         set back meanwhile, or too many at once.
     """
 
-    def __init__(self, slice_ns: int, lateness_ns: int) -> None:
+    def __init__(
+        self,
+        slice_ns: int,
+        lateness_ns: int,
+        message_lengths: tuple[int, ...] = MESSAGE_LENGTHS,
+    ) -> None:
         self.late_samples = 0
         self._slice_ns = slice_ns
         self._lateness_ns = lateness_ns
+        self._message_lengths = message_lengths
         self._waiting: list[FlowBatch] = []
         self._waiting_rows = 0
         self._exporters: Sequence[ExporterHealth] = ()
@@ -145,4 +154,4 @@ class Slicer:
         return slices
 
     def _bin(self, flows: FlowBatch, start_ns: int, end_ns: int) -> Slice:
-        return bin_slice(flows, self._exporters, start_ns, end_ns - 1)
+        return bin_slice(flows, self._exporters, start_ns, end_ns - 1, self._message_lengths)

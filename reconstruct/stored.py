@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from collector.messages import CLASS_NAMES
 from reconstruct.binning import endpoint_table
-from reconstruct.bins import CLASS_NAMES, ProgressBins
+from reconstruct.bins import ProgressBins
 from reconstruct.hashing import mix, stream_keys
 from reconstruct.slices import Acks, Slice, Streams
 

@@ -8,9 +8,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from api.reports.picture import KINDS, Block, blocks_of
-from api.reports.units import human_duration
-from patterns.result import Claim, JobResult
+from api.reports.units import human_bytes, human_duration, human_share
+from patterns.result import Claim, Hint, JobResult
 
+_HINTS: Final = {
+    "gradient_bytes": "{} of gradients in each replica of a stage",
+    "micro_batches": "{} micro-batches an iteration",
+    "pipeline_message_bytes": "{} from a NIC to the next stage in a micro-batch",
+    "pipeline_bubble": "stages wait for others in {} of an iteration",
+}
 _STATEMENTS: Final = ("members", "kind", "algorithm", "order", "collective")
 
 
@@ -41,8 +47,21 @@ class Statement:
 
 
 def statements_of(job: JobResult) -> tuple[Statement, ...]:
-    """All statements of a job: of itself, of its sizes, of its groups."""
-    return (*_of_job(job), *_of_sizes(job), *_of_groups(job))
+    """All statements of a job: of itself, of its sizes, of its groups, and what they hint at."""
+    return (*_of_job(job), *_of_sizes(job), *_of_groups(job), *_of_hints(job))
+
+
+def hint_line(name: str, hint: Hint) -> str:
+    """A guess in a few words, as "12 micro-batches an iteration"."""
+    units = {"micro_batches": lambda value: f"{value:.0f}", "pipeline_bubble": human_share}
+    says = units.get(name, human_bytes)
+    low, high = says(hint.low), says(hint.high)
+    return _HINTS[name].format(low if low == high else f"{low} to {high}")
+
+
+def _of_hints(job: JobResult) -> Iterator[Statement]:
+    for name, hint in job.hints.items():
+        yield _statement("hint", hint_line(name, hint), [hint.claim])
 
 
 def _of_job(job: JobResult) -> Iterator[Statement]:

@@ -15,6 +15,7 @@ from patterns.result import (
     Edge,
     EdgeVolume,
     Group,
+    Hint,
     Iteration,
     JobResult,
     Parallelism,
@@ -73,6 +74,10 @@ def read_job(
         iterations=tuple(iterations),
         anomalies=tuple(anomalies),
         contradictions=tuple(document["contradictions"]),
+        hints={
+            name: Hint(hint["value"], hint["low"], hint["high"], _claim(hint))
+            for name, hint in document.get("hints", {}).items()  # an older version knew none
+        },
     )
 
 
@@ -176,10 +181,11 @@ def _edges(edges: Sequence[Sequence[str]]) -> tuple[Edge, ...]:
 
 
 def _claims(claims: Mapping[str, Any]) -> dict[str, Claim]:
-    return {
-        name: Claim(claim["confidence"], claim["basis"], claim["samples"])
-        for name, claim in claims.items()
-    }
+    return {name: _claim(claim) for name, claim in claims.items()}
+
+
+def _claim(claim: Mapping[str, Any]) -> Claim:
+    return Claim(claim["confidence"], claim["basis"], claim["samples"])
 
 
 def _time_or_none(text: str | None) -> int | None:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from api.reports.claims import hint_line
 from api.reports.drawing import shape_lines
 from api.reports.picture import (
     KINDS,
@@ -139,6 +140,8 @@ def job_lines(job: JobResult, width: int) -> Iterator[Line]:
     yield from _strip(job, width)
     for anomaly in job.anomalies:
         yield from _anomaly(anomaly)
+    for name, hint in job.hints.items():
+        yield _labelled("hint", hint_line(name, hint), "  ", _sure(hint.claim.confidence))
     for contradiction in job.contradictions:
         yield _labelled("conflict", (contradiction, "yellow"))
     for what, why in unknowns_of(job):

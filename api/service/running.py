@@ -70,8 +70,6 @@ class Service:
         self._settings = settings
         self._log = log
         self._started_ns = time.time_ns()
-        lateness_ns = round(settings.analysis.lateness_s * 1e9)
-        self._slicer = Slicer(SLICE_NS, lateness_ns)
         self._waiting: deque[Slice] = deque()
         self._waiting_rows = 0
         self._dropped_samples = 0
@@ -104,6 +102,8 @@ class Service:
             if settings.analysis.inventory is not None:
                 inventory = read_inventory(settings.analysis.inventory)
             self._inventory = inventory
+            lateness_ns = round(settings.analysis.lateness_s * 1e9)
+            self._slicer = Slicer(SLICE_NS, lateness_ns, inventory.message_lengths)
             _compile()
             # First: where the port is taken, no folder must be made.
             self._source = open_source(settings, opening)

@@ -17,7 +17,7 @@ import { groupsView } from "./groups.js";
 import { lastOnes } from "./iterations.js";
 import { reportLinks } from "./reports.js";
 import { API, ask, jobPath } from "./service.js";
-import { clock, count, duration, listed, moment, plural, plusMinus } from "./units.js";
+import { bytes, clock, count, duration, listed, moment, plural, plusMinus } from "./units.js";
 
 const STEPS = 240; // newest iterations that are asked for
 const GRAPH_EVERY = 5; // turns between questions for groups and topology, which change slowly
@@ -105,9 +105,27 @@ function unknowns(job) {
   );
 }
 
+const HINTS = {
+  gradient_bytes: ["gradients of a stage's replica", bytes],
+  micro_batches: ["micro-batches an iteration", count],
+  pipeline_message_bytes: ["a NIC to the next stage, each micro-batch", bytes],
+  pipeline_bubble: ["stages wait for others", (share) => `${(share * 100).toFixed(0)} %`],
+};
+
+// Guesses at what the job trains, a row each; nothing where there are none.
+function hintsTable(hints) {
+  const said = Object.entries(hints).map(([name, hint]) => {
+    const [what, unit] = HINTS[name];
+    const [low, high] = [unit(hint.low), unit(hint.high)];
+    return [`${what}: ${low === high ? low : `${low} to ${high}`}`, hint];
+  });
+  return said.length > 0 && claimsTable(Object.fromEntries(said), "what it hints at");
+}
+
 function about(job) {
   return [
     claimsTable(job.evidence, "what the job itself rests on"),
+    hintsTable(job.hints ?? {}),
     el(
       "details",
       {},

@@ -92,3 +92,21 @@ def test_bytes_of_another_kind_are_misnamed_unless_the_true_one_is_said_too() ->
     for groups, wrong in (([two], 900.0), ([GROUPS[0], two], 0.0), ([], 0.0)):
         found = score(document(truth), document(job("r", groups, endpoints=list("abcd"))))
         assert found.misnamed == Ratio(wrong, 900.0)
+
+
+def observable(**fields: Any) -> Json:
+    """A truth with one group of which this is declared."""
+    declared = {"order_decidable": True, "direction_decidable": True, "alternatives": [], **fields}
+    seen = {"miss_probability": 0.01, "jobs": {"t": {"groups": {"g": declared}}}}
+    return document(TRUE, scenario="s", seed=1, level="rich") | {"observable": seen}
+
+
+def test_what_truths_declare_unobservable_is_counted() -> None:
+    hidden = score(observable(direction_decidable=False, alternatives=["tree"]), document(TRUE))
+    apart = {"gap_s": 1.0, "sample_spacing_s": 0.1, "decidable": True}
+    shown = score(observable(phases=apart), document(TRUE))
+    assert (hidden.undecidable, shown.undecidable) == (Ratio(2, 3), Ratio(0, 4))
+    name = "fields unobservable by the truth, of any scenario"
+    (both,) = (f for f in over_all(THRESHOLDS, [hidden, shown], "rich") if f.threshold.name == name)
+    assert both.found == pytest.approx(2 / 7)
+    assert not both.met

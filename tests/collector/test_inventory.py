@@ -7,6 +7,7 @@ import pytest
 
 from collector.errors import InventoryError
 from collector.inventory import Host, Inventory, Port, Switch, read_inventory
+from collector.messages import MESSAGE_LENGTHS
 
 GOOD = """
 [[hosts]]
@@ -34,6 +35,9 @@ role = "leaf"
 
 [storage]
 subnets = ["10.9.0.0/16", "fd00::/8"]
+
+[messages]
+ring_simple = 2097152
 """
 
 
@@ -58,6 +62,7 @@ def test_everything_an_inventory_can_say(tmp_path: Path) -> None:
             ),
         ),
         storage=(ip_network("10.9.0.0/16"), ip_network("fd00::/8")),
+        message_lengths=(2_097_152, *MESSAGE_LENGTHS[1:]),
     )
 
 
@@ -81,6 +86,9 @@ def test_an_empty_inventory_is_valid(tmp_path: Path) -> None:
         ("[storage]", "[lustre]", "lustre", "unknown key"),
         ('"10.9.0.0/16"', '"10.9.0.1/16"', "storage.subnets[0]", "has host bits set"),
         ('"10.9.0.0/16"', '"lustre"', "storage.subnets[0]", "'lustre'"),
+        ("ring_simple", "simple", "messages.simple", "unknown key"),
+        ("2097152", "0", "messages.ring_simple", "whole number from 1"),
+        ("2097152", "524288", "messages.tree_simple", "already those of ring_simple"),
         ('role = "leaf"', 'role = "core"', "switches[0].role", "must be one of leaf, spine"),
         ('"10.255.0.1"', '"leaf-1"', "switches[0].agent", "no IP address"),
         ('host = "gpu-001"', 'host = "gpu-9"', "switches[0].ports[0].host", "no host is named"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from reconstruct.bins import CLASS_NAMES
+from collector.messages import CLASS_NAMES, MESSAGE_LENGTHS
 from reconstruct.edges import PHASES, Flows, Sightings
 
 MIB = float(1 << 20)
@@ -50,6 +50,7 @@ def flows_of(wires: Sequence[Wire]) -> Flows:
         classes=np.array(
             [[w.lengths.get(name, 0) for name in CLASS_NAMES] for w in wires], np.int64
         ).reshape(count, len(CLASS_NAMES)),
+        message_lengths=MESSAGE_LENGTHS,
         mean_message_bytes=np.array([w.mean_message_bytes for w in wires]),
         written=np.array([w.written for w in wires], np.bool_),
         sightings=sightings_of(wires),

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from collector.messages import CLASS_NAMES
 from patterns.layers import Part, edge_graph, shape_of, split, steady
 from patterns.messages import UNKNOWN
-from reconstruct.bins import CLASS_NAMES
 from tests.patterns.drawn import (
     both,
     cycle,

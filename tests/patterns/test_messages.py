@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from collector.messages import CLASS_NAMES, MESSAGE_CLASSES
 from patterns import messages
-from reconstruct.bins import CLASS_NAMES, MESSAGE_CLASSES
 from tests.patterns.made import MIB, Wire, flows_of, rows
 
 NAN = float("nan")
@@ -59,6 +59,14 @@ def test_where_none_was_read_the_mean_tells_if_it_is_near_one(
     means: list[float], wanted: str | None
 ) -> None:
     assert pooled(*(Wire(0, i, mean_message_bytes=m) for i, m in enumerate(means, 1))) == wanted
+
+
+def test_a_site_may_have_other_lengths() -> None:
+    # NCCL_BUFFSIZE of 8 MiB: a ring's messages are twice as long.
+    usual = flows_of([Wire(0, 1, mean_message_bytes=2.0 * MIB)])
+    assert messages.pooled_class(usual, rows(usual)) == messages.UNKNOWN
+    longer = replace(usual, message_lengths=(2 << 20, *usual.message_lengths[1:]))
+    assert CLASS_NAMES[messages.pooled_class(longer, rows(longer))] == "ring_simple"
 
 
 def test_a_connection_alone_shows_only_what_was_read_of_it() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from collector.messages import CLASS_NAMES
 from collector.schema import (
     ABSENT_U8,
     ABSENT_U16,
@@ -22,7 +23,7 @@ from collector.schema import (
     TimeBasis,
     Transport,
 )
-from reconstruct.bins import CLASS_NAMES, Connections, Endpoints, Progress, ProgressBins, Verb
+from reconstruct.bins import Connections, Endpoints, Progress, ProgressBins, Verb
 
 NETWORK = 0xFFFF_0A00_0000  # 10.0.0.0, mapped
 START_NS = 1_767_225_600_000_000_000

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from collector.messages import CLASS_NAMES
 from collector.schema import (
     ABSENT_U8,
     ABSENT_U32,
@@ -16,7 +17,7 @@ from collector.schema import (
     TimeBasis,
     Transport,
 )
-from reconstruct.bins import BIN_NS, CLASS_NAMES, Progress, Verb
+from reconstruct.bins import BIN_NS, Progress, Verb
 from reconstruct.jobs import discover
 from reconstruct.progress import follow
 from reconstruct.traffic import classify
