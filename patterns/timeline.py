@@ -24,15 +24,14 @@ from patterns.missed import Pulse, pulse
 from patterns.pauses import Pace, Pause
 from patterns.result import Claim, Collective
 from patterns.splits import HALF, SHARE_WITHIN, STEPS_WITHIN, TWO_THIRDS
+from patterns.standstill import before_stops
 from patterns.trains import Train, find_train
 from patterns.turns import Marks
 from reconstruct.bins import Progress, Verb
 from reconstruct.records import hidden_ns
 
 LAST_WITHIN: Final = 0.005  # of the period: an end so near behind the window was reached
-STOPPED: Final = 1.0  # periods of silence: no pause of the turn takes as long
 SAME_TURN: Final = 0.5  # periods: ends nearer than this are one
-BEHIND: Final = 0.05  # of the period: an end so little behind a stop was before it
 UNSEEN: Final = 0.1  # of the period: an end further behind the last sample never came
 
 HALVES_WITHIN: Final = 0.1  # steps do not carry bytes evenly: how near to half a pause may lie
@@ -356,31 +355,12 @@ def _ends(
         # The begin of a turn that the window cuts off.
         ends = ends[:-1]
     if split is not None:
-        ends = _before_stops(signal, ends, period_ns)
+        ends = before_stops(signal, clock, split.share, ends, period_ns)
     horizon = min(
         window_ns[1] + int(LAST_WITHIN * period_ns),
         int(signal.time_ns[-1]) + int(UNSEEN * period_ns),
     )
     return np.unique(ends[(ends >= window_ns[0]) & (ends <= horizon)])
-
-
-def _before_stops(signal: Pulse, ends_ns: NDArray[np.int64], period_ns: int) -> NDArray[np.int64]:
-    """Ends at a pause of the turn, where that once took long: at its begin.
-
-    A job that stops there, for a checkpoint, has ended an iteration before; the time that is
-    usually left from there to the turn's end leads to behind the stop.
-    """
-    time = signal.time_ns
-    silent = np.flatnonzero(np.diff(time) > STOPPED * period_ns)
-    begin, end = time[silent], time[silent + 1]
-    at = np.searchsorted(end, ends_ns + int(LAST_WITHIN * period_ns), "right") - 1
-    if not len(begin):
-        return ends_ns
-    near = (at >= 0) & (ends_ns - end[at] <= BEHIND * period_ns)
-    # Where telemetry was missing, ends lie in the silence; and no two lie close together.
-    last = np.append(begin[0] - period_ns, ends_ns[:-1])
-    near &= begin[at] - last > SAME_TURN * period_ns
-    return np.where(near, begin[at], ends_ns)
 
 
 def _read(

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from collector.schema import FlowBatch
 from patterns.boundaries import reached, read_clock
-from patterns.missed import Pulse
-from patterns.timeline import _before_stops
 from reconstruct.bins import Progress
 from reconstruct.progress import follow
 from tests.patterns.placing import placed
@@ -223,23 +221,3 @@ def test_an_optimiser_s_pause_lies_between_two_trains_of_bursts(optimiser: float
     assert found.collective == "reduce_scatter+all_gather"
     places = np.interp((found.ends_ns - START_NS) / 1e9, bursts, np.arange(len(bursts))) % 12
     assert places == pytest.approx(np.full(len(places), 5 + BURST_END), abs=0.1)
-
-
-@pytest.mark.parametrize(
-    ("ends_s", "wanted_s"),
-    [
-        ([0.6, 1.6, 5.51, 6.0], [0.6, 1.6, 2.5, 6.0]),  # behind a stop from 2.5 to 5.5
-        ([0.6, 1.6, 5.6, 6.0], [0.6, 1.6, 5.6, 6.0]),  # in the turn that follows it
-        ([1.0, 2.4, 5.51, 6.0], [1.0, 2.4, 5.51, 6.0]),  # there is one before it
-        ([1.0, 3.5, 4.5, 5.51], [1.0, 3.5, 4.5, 5.51]),  # telemetry was missing: turns went on
-        ([5.51], [2.5]),
-    ],
-)
-def test_an_iteration_has_ended_before_a_stop(ends_s: list[float], wanted_s: list[float]) -> None:
-    """A checkpoint is written between an optimiser's step and the gathering of parameters."""
-    time = np.concatenate([np.arange(0, 2.51, 0.01), np.arange(5.5, 8, 0.01)])
-    signal = Pulse(np.round(time * 1e9).astype(np.int64), np.ones(len(time)))
-    ends = np.round(np.array(ends_s) * 1e9).astype(np.int64)
-    moved = _before_stops(signal, ends, S)
-    assert (moved / 1e9).tolist() == pytest.approx(wanted_s, abs=1e-6)
-    assert _before_stops(Pulse(signal.time_ns[:9], signal.weight[:9]), ends, S) is ends
