@@ -22,7 +22,8 @@ class Program:
     over : what carries it: OpenMPI, torch's Gloo, or made RoCEv2 frames.
     words : the collectives of one turn, or how the model is spread (`programs/`).
     turns : how often.
-    turn_ms : how long a turn takes, unless its communication takes more than a quarter of that.
+    turn_ms : how long a turn takes, if its communication takes less than a quarter of that (Gloo:
+        four fifths). Else what this machine happens to do makes steps longer and shorter.
     floats : size of the collectives, of MPI only.
     forced : OpenMPI's ``coll_tuned_`` settings.
     sizes : the true parallel dimensions.
@@ -94,7 +95,7 @@ DP_PP = Program(
     ),
     "gloo",
     "dp_pp",
-    turn_ms=250,
+    turn_ms=1500,
     sizes={"dp": 4, "pp": 2},
 )
 
@@ -208,13 +209,23 @@ CASES = (
                 (shapes.ring_both_ways(DOWN, "reduce_scatter+all_gather"),),
                 "gloo",
                 "fsdp",
+                turn_ms=1200,
                 sizes=DP,
             ),
         ),
     ),
     Case(
         "gloo-pp",
-        (Program((shapes.chain(ALL),), "gloo", "pp", sizes={"dp": 1, "pp": 8}, ends=False),),
+        (
+            Program(
+                (shapes.chain(ALL),),
+                "gloo",
+                "pp",
+                turn_ms=2500,
+                sizes={"dp": 1, "pp": 8},
+                ends=False,
+            ),
+        ),
     ),
     Case("gloo-dp-pp", (DP_PP,)),
     Case(
@@ -231,6 +242,7 @@ CASES = (
                 ),
                 "gloo",
                 "tp_dp",
+                turn_ms=1000,
                 sizes={"dp": 4, "tp": 2, "pp": 1},
             ),
         ),

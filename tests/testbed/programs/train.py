@@ -29,7 +29,7 @@ SAMPLE_ROWS = 256  # of an activation between stages
 TENSOR_FLOATS = 1 << 18  # of an activation that tensor parallelism reduces
 LAYERS = 4
 JITTER = 0.01  # of a turn, equal on all ranks
-LEAST_SHARE = 0.75  # of a turn: no step follows the one before at once
+LEAST_SHARE = 0.2  # of a turn: no step follows the one before at once
 
 Turn = Callable[[], None]
 
