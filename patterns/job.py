@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -18,6 +19,7 @@ from patterns.groups import Found, build, doubt_short, recognise
 from patterns.hints import hints
 from patterns.layers import split, steady
 from patterns.parallelism import Layout, host_sets, parallelism
+from patterns.rails import whole_pipelines
 from patterns.result import Claim, Collective, EdgeVolume, Group, JobResult, Rank
 from patterns.rhythm import iterations_between, median_period, period_claim
 from patterns.servers import without_servers
@@ -98,6 +100,8 @@ def study_job(
     candidate, flows, found, placed = _place_iterations(progress, candidate, flows, found, host_of)
     if not is_job(progress, flows, found, host_of):
         return None
+    layout = layout_of(progress, candidate, flows, found, host_of)
+    found = whole_pipelines(flows, found, layout)
     layout = layout_of(progress, candidate, flows, found, host_of)
     found = doubt_short(found, host_sets(found, layout))
     reducing = (placed.collective, placed.claim) if placed else UNREAD
@@ -290,7 +294,14 @@ def layout_of(
     rest[np.concatenate([f.rows for f in found])] = False
     of = flows.connection
     full = progress.connections.mean_payload[of] >= FULL * progress.connections.unit_bytes[of]
+    place = dict.fromkeys(map(int, candidate.endpoints), 0)
+    nics: Counter[str] = Counter()
+    for endpoint, host in host_of.items():
+        if endpoint in place:
+            place[endpoint] = nics[host]
+            nics[host] += 1
     return Layout(
+        rail=place,
         hosts={int(e): host_of.get(int(e), names[e]) for e in candidate.endpoints},
         samples=int(flows.samples.sum()),
         strays=int(flows.samples[rest & full].sum()),

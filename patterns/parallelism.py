@@ -36,8 +36,8 @@ class Layout:
 
     Parameters
     ----------
-    hosts : mapping
-        Host of each endpoint id of the job.
+    hosts, rail : mapping
+        Host of each endpoint id of the job, and the place of that NIC in its host.
     samples : int
         Samples of the job's data in its iterations.
     strays : int
@@ -47,6 +47,7 @@ class Layout:
     """
 
     hosts: Mapping[int, str]
+    rail: Mapping[int, int]
     samples: int
     strays: int
     known: bool

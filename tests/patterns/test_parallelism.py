@@ -27,11 +27,14 @@ def group(kind: Kind, members: Sequence[int], samples: int = 1000) -> Found:
 
 def layout(hosts: int, rails: int, samples: int = 10_000, strays: int = 0) -> Layout:
     """Endpoint v is NIC v % rails of host v // rails."""
-    return Layout({v: f"h{v // rails}" for v in range(hosts * rails)}, samples, strays, known=True)
+    ends = range(hosts * rails)
+    at = {v: f"h{v // rails}" for v in ends}
+    return Layout(at, {v: v % rails for v in ends}, samples, strays, known=True)
 
 
 def unknown_hosts(endpoints: int, samples: int = 10_000, strays: int = 0) -> Layout:
-    return Layout({v: str(v) for v in range(endpoints)}, samples, strays, known=False)
+    ends = range(endpoints)
+    return Layout({v: str(v) for v in ends}, dict.fromkeys(ends, 0), samples, strays, known=False)
 
 
 def on_rails(kind: Kind, groups: Iterable[Sequence[int]], rails: int) -> list[Found]:

@@ -1,0 +1,113 @@
+"""Pipelines whose links only some rails show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+
+from patterns.groups import Found, recognise
+from patterns.layers import split
+from patterns.parallelism import Layout
+from patterns.rails import whole_pipelines
+from tests.patterns.made import Wire, flows_of, rows
+
+STAGES, REPLICAS, RAILS = 3, 3, 4
+HOSTS = STAGES * REPLICAS
+Seen = Callable[[int, int, int], bool]
+
+# Which host is stage s of replica r: nothing about their numbers tells.
+PLACE = {
+    (s, r): (5 * (s * REPLICAS + r) + 2) % HOSTS for s in range(STAGES) for r in range(REPLICAS)
+}
+PATHS = {tuple(PLACE[s, r] for s in range(STAGES)) for r in range(REPLICAS)}
+
+
+def nic(host: int, rail: int) -> int:
+    return host * RAILS + rail
+
+
+def layout() -> Layout:
+    ends = range(HOSTS * RAILS)
+    hosts = {v: f"h{v // RAILS}" for v in ends}
+    return Layout(hosts, {v: v % RAILS for v in ends}, samples=10_000, strays=0, known=True)
+
+
+def sent(u: int, v: int, begin: float) -> Wire:
+    active = (begin, begin + 0.6)
+    return Wire(u, v, bytes=2e7, samples=30, active=active, lengths={"p2p_128k": 1})
+
+
+def recognised(seen: Seen, strays: list[Wire] | None = None) -> tuple[list[Found], list[Found]]:
+    """Groups as they are drawn, and with whole pipelines.
+
+    `seen(replica, stage, rail)` says whether the link to the next stage was sampled, both ways.
+    """
+    wires = list(strays or ())
+    for rail in range(RAILS):
+        for stage in range(STAGES):
+            ring = [nic(PLACE[stage, r], rail) for r in range(REPLICAS)]
+            wires += [
+                Wire(u, v, bytes=3e9, samples=500, active=(0.8, 0.95), lengths={"ring_simple": 3})
+                for u, v in pairwise([*ring, ring[0]])
+            ]
+        for replica in range(REPLICAS):
+            for stage in range(STAGES - 1):
+                if not seen(replica, stage, rail):
+                    continue
+                u, v = (nic(PLACE[s, replica], rail) for s in (stage, stage + 1))
+                wires += [sent(u, v, 0.0), sent(v, u, 0.2)]
+    flows = flows_of(wires)
+    found = recognise(flows, split(flows, rows(flows), {}))
+    return found, whole_pipelines(flows, found, layout())
+
+
+def paths(found: list[Found]) -> list[tuple[int, ...]]:
+    """Hosts of the pipelines, by stage."""
+    return [tuple(v // RAILS for v in f.shape.members) for f in found if f.role.kind == "pp"]
+
+
+def test_all_rails_follow_what_some_show() -> None:
+    # Of each replica rail 0 is seen whole, and of the others a link here and there.
+    def seen(replica: int, stage: int, rail: int) -> bool:
+        return rail == 0 or (rail == 1 and stage == 0) or (rail == 2 + replica % 2 and stage == 1)
+
+    drawn, whole = recognised(seen)
+    assert len(paths(drawn)) < REPLICAS * RAILS
+    assert len(paths(whole)) == REPLICAS * RAILS
+    assert set(paths(whole)) == PATHS
+    for f in (f for f in whole if f.role.kind == "pp"):
+        assert len({v % RAILS for v in f.shape.members}) == 1
+        assert len(f.shape.edges) == 2 * (STAGES - 1)
+        if f.shape.missing:
+            assert f.role.kind_claim.confidence < 0.95
+            assert "not seen" in f.role.kind_claim.basis
+    # What else there is stays as it was.
+    rings = [[id(f) for f in some if f.role.kind == "dp"] for some in (drawn, whole)]
+    assert rings[0] == rings[1]
+
+
+def test_what_every_rail_shows_is_left_alone() -> None:
+    drawn, whole = recognised(lambda *_: True)
+    assert sorted(paths(whole)) == sorted(paths(drawn))
+    assert all(not f.shape.missing for f in whole)
+
+
+@pytest.mark.parametrize("hidden", [0, 1])
+def test_a_path_that_no_rail_shows_stays_open(hidden: int) -> None:
+    drawn, whole = recognised(lambda r, s, _: (r, s) != (2, hidden))
+    assert [*map(id, whole)] == [*map(id, drawn)]
+
+
+def test_a_link_that_one_rail_alone_shows_is_not_enough() -> None:
+    drawn, whole = recognised(lambda r, s, rail: r != 2 or (rail == 0) == (s == 0))
+    assert [*map(id, whole)] == [*map(id, drawn)]
+
+
+def test_rails_that_cross_tell_nothing_of_each_other() -> None:
+    crossing = [
+        Wire(nic(PLACE[0, r], 0), nic(PLACE[1, r], 3), bytes=2e7, samples=30) for r in range(2)
+    ]
+    drawn, whole = recognised(lambda r, s, rail: rail < 1 or (rail, s) == (1, 0), crossing)
+    assert [*map(id, whole)] == [*map(id, drawn)]
