@@ -17,6 +17,9 @@ from reconstruct.bins import Progress
 from reconstruct.restarts import restarts
 
 WHOLE_WITHIN: Final = 0.25  # iterations: what passed between two ends is whole up to this
+EDGE_WITHIN: Final = 0.45  # the same of the first and the last step, as far as these are known
+ERRORS: Final = 2.0  # standard errors
+TO_SIGMA: Final = 1.2533 * 1.4826  # of a median, by the median distance from it
 READABLE: Final = 0.1  # median distance from whole, up to which the bytes tell anything
 BREAK: Final = 1.5  # ends that one step of an odd volume may cost; a false end makes two such steps
 LOOK_BACK: Final = 8  # ends in a row that may be false
@@ -46,11 +49,14 @@ def true_ends(
     bool[k]
         All true where too few samples tell the bytes between pauses.
     """
-    passed = _passed(progress, connections, middles_ns)
+    passed, error = _passed(progress, connections, middles_ns)
     if not len(passed) or np.median(np.abs(passed - np.maximum(np.rint(passed), 1))) > READABLE:
         return np.ones(len(middles_ns), np.bool_)
+    within = np.full(len(passed), WHOLE_WITHIN)
+    # At the window's edges few connections tell, and no step on the other side does.
+    within[[0, -1]] = np.clip(ERRORS * error[[0, -1]], WHOLE_WITHIN, EDGE_WITHIN)
     kept = np.zeros(len(middles_ns), np.bool_)
-    kept[_chain(passed)] = True
+    kept[_chain(passed, within)] = True
     return kept
 
 
@@ -79,7 +85,7 @@ def in_one_pause(
         As they came where bytes do not tell, or where no such pause is in the other turns.
     """
     as_it_is = ends_ns, middles_ns
-    passed = _passed(progress, connections, middles_ns)
+    passed, _ = _passed(progress, connections, middles_ns)
     if not len(passed):
         return as_it_is
     beyond = passed - np.maximum(np.rint(passed), 1)
@@ -154,10 +160,13 @@ def folded(turns: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _passed(
     progress: Progress, connections: NDArray[np.int32], moments_ns: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Iterations' worth of bytes between moments, by the median living connection; float64[k - 1].
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Iterations' worth of bytes between moments, by the median living connection.
 
-    Empty where no connection has samples.
+    Returns
+    -------
+    passed, error : float64[k - 1]
+        With the standard error of that median. Empty where no connection has samples.
     """
     bins = progress.bins
     told = []
@@ -177,17 +186,20 @@ def _passed(
         if typical > 0:
             told.append(np.where(lived, steps / typical, np.nan))
     if not told:
-        return np.zeros(0)
+        return np.zeros(0), np.zeros(0)
     every = np.array(told)
     unknown = np.isnan(every).all(axis=0)
     every[:, unknown] = 1.0  # no connection lived on: as good as one
-    return np.asarray(np.nanmedian(every, axis=0))
+    middle = np.nanmedian(every, axis=0)
+    spread = TO_SIGMA * np.nanmedian(np.abs(every - middle), axis=0)
+    return middle, spread / np.sqrt((~np.isnan(every)).sum(axis=0))
 
 
-def _chain(passed: NDArray[np.float64]) -> list[int]:
+def _chain(passed: NDArray[np.float64], within: NDArray[np.float64]) -> list[int]:
     """The longest chain of ends with whole iterations between them.
 
     A step of another volume breaks no chain, but costs `BREAK` ends: counters may be lost.
+    `within` is how near to whole each step is.
     """
     gone = np.concatenate([[0.0], np.cumsum(passed)])
     best, back = [1.0], [-1]
@@ -196,7 +208,7 @@ def _chain(passed: NDArray[np.float64]) -> list[int]:
         for before in range(max(0, here - LOOK_BACK), here):
             step = gone[here] - gone[before]
             whole = max(round(step), 1)
-            if abs(step - whole) <= WHOLE_WITHIN:
+            if abs(step - whole) <= max(within[before], within[here - 1]):
                 gain = best[before] + 1
             elif before == here - 1:
                 gain = best[before] + 1 - BREAK

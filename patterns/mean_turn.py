@@ -14,8 +14,11 @@ from reconstruct.dwells import find_cuts
 from reconstruct.lockstep import find_walks
 
 FOLD: Final = 200
+FEWEST_TURNS: Final = 5
+FADING: Final = 3.0  # times the time between a burst's last two samples
 QUIET_SHARE: Final = 0.04  # of the mean rate: a phase below it is a pause
 SHORTEST_PAUSE: Final = 2  # phases of FOLD
+WHOLE_PAUSE: Final = 0.5  # of the usual one: as pauses wander, so much of it lies where it should
 
 
 def longest_pause(signal: Pulse, turns_ns: NDArray[np.int64]) -> tuple[float, float] | None:
@@ -65,15 +68,37 @@ def crude_ends(
             signal.time_ns,
             (start + (middle - reach) * length, start + (middle + reach) * length),
         )
-        if a == 0 or b == len(signal.time_ns):
+        cut_off = a == 0 or b == len(signal.time_ns)
+        around = signal.time_ns[max(a - 1, 0) : b + 1]
+        if len(around) < 2:
             continue
-        around = signal.time_ns[a - 1 : b + 1]
         begin, end = start + pause[0] * length, start + pause[1] * length
         covered = np.minimum(around[1:], end) - np.maximum(around[:-1], begin)
         best = int(covered.argmax())
+        # At the window's edge only a gap that may be the whole pause is one.
+        if cut_off and covered[best] < WHOLE_PAUSE * (end - begin):
+            continue
         found[int(around[best])] = int(around[best] + around[best + 1]) // 2
     moments = sorted(found)
     return np.array(moments, np.int64), np.array([found[m] for m in moments], np.int64)
+
+
+def overshot_ns(signal: Pulse, ends_ns: NDArray[np.int64]) -> int:
+    """By how much ends lie behind the last samples before them, beyond what chance leaves unseen.
+
+    Behind the last sample a burst goes on for about as long as lies between that and the one
+    before, or for a few times as long where it fades. Where its last bytes pass faster than those
+    before, ends are read too late.
+    """
+    at = np.searchsorted(signal.time_ns, ends_ns, "right")
+    seen = at > 1
+    at, ends_ns = at[seen], ends_ns[seen]
+    if len(at) < FEWEST_TURNS:
+        return 0
+    last = signal.time_ns[at - 1]
+    apart = float(np.median(last - signal.time_ns[at - 2]))
+    left = float(np.median(ends_ns - last))
+    return int(left - apart) if left > FADING * apart else 0
 
 
 def by_volume(

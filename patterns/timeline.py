@@ -227,7 +227,8 @@ def _begins(
     if reading is None:
         return Timeline(np.unique(begins_ns), "unknown", nothing, told=True)
     back = Pulse(-signal.time_ns[::-1], signal.weight[::-1])
-    ends_ns = _ends((-progress.window_end_ns, -progress.window_start_ns), reading, None, back)
+    window = -progress.window_end_ns, -progress.window_start_ns
+    ends_ns = _ends(window, reading, None, back, begins=True)
     return Timeline(-ends_ns[::-1], "unknown", nothing, told=True)
 
 
@@ -322,13 +323,20 @@ def _last_alike(pace: Pace, parting: Sequence[Pause]) -> bool:
 
 
 def _ends(
-    window_ns: tuple[int, int], reading: _Reading, split: Pause | None, signal: Pulse
+    window_ns: tuple[int, int],
+    reading: _Reading,
+    split: Pause | None,
+    signal: Pulse,
+    *,
+    begins: bool = False,
 ) -> NDArray[np.int64]:
     """Ends of iterations at a pause of the turn, or at the one that it is counted from.
 
     The pause behind the last burst may lie outside the window and the burst be whole all the same;
     but not where nothing was sampled any more, or not for a while. Where silence follows, the burst
     has ended or come to a stand.
+
+    `begins` says that time runs the other way: not all begin to send at once, as they end.
     """
     share, lag_ns, ends = 1.0, 0, reading.ends_ns
     if split is not None:
@@ -351,15 +359,16 @@ def _ends(
     if behind:
         ends = np.append(ends, ends[-1] + period_ns)
     ends = reading.when(share, ends) + lag_ns
+    if split is None and not begins:
+        ends = ends - mean_turn.overshot_ns(signal, ends)
     if behind and ends[-1] - ends[-2] < SAME_TURN * period_ns:
         # The begin of a turn that the window cuts off.
         ends = ends[:-1]
     if split is not None:
         ends = before_stops(signal, clock, split.share, ends, period_ns)
-    horizon = min(
-        window_ns[1] + int(LAST_WITHIN * period_ns),
-        int(signal.time_ns[-1]) + int(UNSEEN * period_ns),
-    )
+    horizon = int(signal.time_ns[-1]) + int(UNSEEN * period_ns)
+    if not (behind and boundaries.is_through(clock, share, clock.turns)):
+        horizon = min(horizon, window_ns[1] + int(LAST_WITHIN * period_ns))
     return np.unique(ends[(ends >= window_ns[0]) & (ends <= horizon)])
 
 
