@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from patterns.invented import in_one_pause, true_ends
+from patterns.invented import EDGE_WITHIN, WHOLE_WITHIN, _chain, in_one_pause, true_ends
 from patterns.missed import pulse
 from reconstruct.bins import Progress
 from reconstruct.progress import follow
@@ -123,3 +123,16 @@ def test_ends_are_put_into_the_pause_that_most_turns_have(changes: float) -> Non
 def test_ends_in_one_pause_stay_there() -> None:
     progress, begins = buckets()
     assert len(set(ends_at(progress, begins, [BUCKETS - 1] * 18))) == 1
+
+
+def test_an_end_at_the_edge_is_kept_as_far_as_its_bytes_are_known() -> None:
+    """The first step is 1.3 iterations as few connections tell."""
+    known = np.full(6, WHOLE_WITHIN)
+    steps = np.array([1.3, 1.0, 1.01, 0.99, 1.0, 1.0])
+    assert _chain(steps, known) == [1, 2, 3, 4, 5, 6]
+    open_ = known.copy()
+    open_[0] = EDGE_WITHIN
+    assert _chain(steps, open_) == [0, 1, 2, 3, 4, 5, 6]
+    assert _chain(steps[::-1], open_[::-1]) == [0, 1, 2, 3, 4, 5, 6]
+    steps[0] = 0.5
+    assert _chain(steps, open_) == [1, 2, 3, 4, 5, 6]
