@@ -3,12 +3,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from random import Random
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector.messages import CLASS_NAMES
+from collector.messages import CLASS_NAMES, MESSAGE_LENGTHS
 from collector.schema import (
     ABSENT_U8,
     ABSENT_U32,
@@ -249,6 +251,14 @@ def test_message_lengths_and_verbs_are_gathered() -> None:
         "p2p_64k": 1,
     }
     assert seen.connections.verbs.tolist() == [Verb.WRITE | Verb.WRITE_IMM]
+
+
+def test_a_site_has_message_lengths_of_its_own() -> None:
+    first = packets(np.arange(3) * 20 * MS, 1, 2, opcode=[WRITE_FIRST] * 3)
+    batch = replace(first, message_bytes=np.array([2_097_152, 2_097_152, 1_048_576], np.uint32))
+    seen = follow(telemetry(batch), (2_097_152, *MESSAGE_LENGTHS[1:]))
+    read = dict(zip(CLASS_NAMES, seen.connections.message_classes[0].tolist(), strict=True))
+    assert read == {name: 2 * (name == "ring_simple") for name in CLASS_NAMES}
 
 
 def test_a_bin_holds_its_samples_and_what_happened_to_them() -> None:
