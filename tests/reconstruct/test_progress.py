@@ -1,9 +1,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from random import Random
-
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pytest
