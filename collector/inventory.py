@@ -232,16 +232,22 @@ def _read_storage(root: _Table) -> tuple[IPv4Network | IPv6Network, ...]:
 
 
 def _read_messages(root: _Table) -> tuple[int, ...]:
-    """Lengths of the site's messages; those that it does not name are NCCL's own."""
+    """Lengths of the site's messages; those that it does not name are NCCL's own.
+
+    One of NCCL's that is another's at this site is 0: no message has it.
+    """
     table = root.table("messages")
     table.only(*CLASS_NAMES)
-    lengths: dict[int, str] = {}
-    for name, usual in MESSAGE_CLASSES.items():
-        length = table.number(name, 1) if table.has(name) else usual
-        if length in lengths:
-            table.fail(name, f"{length} bytes are already those of {lengths[length]}")
-        lengths[length] = name
-    return tuple(lengths)
+    said: dict[int, str] = {}
+    for name in filter(table.has, CLASS_NAMES):
+        length = table.number(name, 1)
+        if length in said:
+            table.fail(name, f"{length} bytes are already those of {said[length]}")
+        said[length] = name
+    own = {name: length for length, name in said.items()}
+    return tuple(
+        own.get(name, 0 if usual in said else usual) for name, usual in MESSAGE_CLASSES.items()
+    )
 
 
 def _distinct(file: Path, values: Mapping[str, str], what: str) -> tuple[str, ...]:

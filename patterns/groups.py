@@ -44,6 +44,8 @@ class Found:
         Samples of its weakest edge.
     order : Claim
         How sure the order of its members (a ring's, a chain's, a tree's parents) is.
+    alike : Claim or None
+        How sure its members are, where they are taken from groups like it.
     short : bool
         Whether it is a pipeline with fewer stages than its like, so that a link was not seen.
     """
@@ -54,6 +56,7 @@ class Found:
     samples: int
     order: Claim
     short: bool = False
+    alike: Claim | None = None
 
 
 def recognise(flows: Flows, parts: Sequence[Part]) -> list[Found]:
@@ -165,8 +168,8 @@ def build(
     return tuple(groups)
 
 
-def bytes_together(flows: Flows, found: Sequence[Found]) -> list[float]:
-    """Bytes per iteration of each group.
+def bytes_together(flows: Flows, found: Sequence[Found]) -> list[float | None]:
+    """Bytes per iteration of each group; None where nothing tells.
 
     Connections of one collective carry equal volumes, and so do those of like groups of a job.
     Where all agree within their errors, their weighted mean stands for each of them, as it is
@@ -179,7 +182,7 @@ def bytes_together(flows: Flows, found: Sequence[Found]) -> list[float]:
         key: equal_volume(flows, np.concatenate([item.rows for item in items]))
         for key, items in like.items()
     }
-    out = []
+    out: list[float | None] = []
     for item in found:
         key = _likeness(item)
         connections = float(flows.share[item.rows].sum())
@@ -188,7 +191,7 @@ def bytes_together(flows: Flows, found: Sequence[Found]) -> list[float]:
             mean = equal_volume(flows, item.rows)
         else:
             connections = max(connections, _usual_connections(flows, like[key]))
-        plain = flows.together(item.rows)
+        plain = flows.together(item.rows) if len(item.rows) else None
         out.append(plain if mean is None else mean * connections)
     return out
 
@@ -210,7 +213,7 @@ def _usual_connections(flows: Flows, like: Sequence[Found]) -> int:
 
 def _group(
     item: Found,
-    volume: float,
+    volume: float | None,
     name: str,
     name_of: Callable[[int], str],
     reducing: tuple[Collective, Claim],
@@ -296,6 +299,8 @@ def _collective(item: Found, reducing: tuple[Collective, Claim]) -> tuple[Collec
 def _members_claim(item: Found, edges: int) -> Claim:
     if item.short:
         return Claim(UNLIKELY, SHORT, item.samples)
+    if item.alike is not None:
+        return item.alike
     if item.shape.missing:
         return claim(INFERRED_CEILING, item.samples, 2.0, f"{item.shape.missing} edge not seen")
     return claim(SHAPE_CEILING, item.samples, 1.5, f"{edges} edges and none left over")

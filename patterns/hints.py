@@ -19,8 +19,8 @@ from scipy.ndimage import gaussian_filter1d
 from scipy.signal import find_peaks
 
 from patterns.claim import claim
-from patterns.groups import Found
-from patterns.parallelism import GPUS_PER_HOST, Layout, dense
+from patterns.groups import Found, bytes_together
+from patterns.parallelism import Layout, dense
 from patterns.result import Claim, Collective, Hint, Parallelism
 from reconstruct.edges import Flows
 
@@ -35,8 +35,12 @@ CHANCE: Final = 3.0  # standard errors
 QUIET: Final = 0.3  # of the slots, those with fewest samples,
 STILL: Final = 0.15  # hold no more of the other half of the samples where there are pauses
 AGREED: Final = 0.6  # of the links that show their bursts must show as many
+WHOLE: Final = 0.25  # how near to a whole number of chunks volumes must be
+FEWEST_STAGES: Final = 3  # with two, the link that closes an interleaved pipeline is the other one
 EITHER: Final = (1.0, 2.0)  # bytes of a gradient per byte of a parameter: bf16 or fp32
 GATHERED: Final = (1, 2)  # times that sharded parameters are gathered in an iteration
+
+Link = tuple[int, bool]  # a stage, and whether it sends to the next one or receives from it
 
 
 def hints(
@@ -71,23 +75,24 @@ def hints(
         "micro_batches" of an iteration; "pipeline_message_bytes" from a NIC to the next stage in
         one micro-batch; "pipeline_bubble", the share of an iteration.
     """
-    out: dict[str, Hint] = {}
-    gradients = _gradients(flows, dense(found), layout, sizes, reducing)
-    if gradients is not None and accumulated == 1:
-        out["gradient_bytes"] = gradients
-    pipelines = [f for f in found if f.role.kind == "pp" and not f.short]
     if accumulated > 1:
         basis = f"gradients are reduced {accumulated} times before an optimiser step"
-        said = claim(CEILING, int(flows.samples.sum()), 20.0 * len(turns_ns), basis)
-        out["micro_batches"] = Hint(accumulated, accumulated, accumulated, said)
-    elif pipelines:
+        ceiling = min(CEILING, reducing[1].confidence)
+        said = claim(ceiling, int(flows.samples.sum()), 20.0 * len(turns_ns), basis)
+        return {"micro_batches": Hint(accumulated, accumulated, accumulated, said)}
+    out: dict[str, Hint] = {}
+    gradients = _gradients(flows, found, layout, sizes, reducing)
+    if gradients is not None:
+        out["gradient_bytes"] = gradients
+    pipelines = [f for f in found if f.role.kind == "pp" and not f.short]
+    if pipelines and len(pipelines[0].shape.members) >= FEWEST_STAGES:
         out |= _of_pipelines(flows, turns_ns, pipelines, sizes)
     return out
 
 
 def _gradients(
     flows: Flows,
-    groups: Sequence[Found],
+    found: Sequence[Found],
     layout: Layout,
     sizes: Parallelism,
     reducing: tuple[Collective, Claim],
@@ -96,51 +101,53 @@ def _gradients(
 
     A model replica's layers of one stage lie in one host, whether tensor parallelism parts them
     among its GPUs or each of these has all of them; where they span several hosts, it is of those.
+    None where hosts are not known, or some gradients (of experts) are reduced apart from others.
     """
+    groups = dense(found)
+    spans = {len(layout.span(f)) for f in found if f.role.kind == "tp"} or {1}
     shapes = {f.role.algorithm for f in groups}
     collective, told = reducing
-    if not groups or len(shapes) > 1 or any(f.shape.parts for f in groups):
+    ends = [v for f in groups for v in f.shape.members]
+    apart = len(groups) == sum(f.role.kind == "dp" for f in found) and len(set(ends)) == len(ends)
+    on_rails = all(len(layout.span(f)) == len(f.shape.members) for f in groups)
+    plain = len(shapes) == 1 and len(spans) == 1 and not any(f.shape.parts for f in groups)
+    if not (layout.known and apart and on_rails and plain):
         return None
     tree = shapes == {"tree"}
     if not tree and (shapes != {"ring"} or collective == "unknown"):
         return None
-    span = max(sizes.tp or 1, 1) // layout.rails
-    of_host: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-    for f in groups:
+    local, shares = _local_ranks(layout, sizes), _gradient_shares(collective)
+    of_host: dict[str, NDArray[np.float64]] = defaultdict(lambda: np.zeros(2))
+    for f, moved in zip(groups, bytes_together(flows, groups), strict=True):
+        if moved is None:
+            return None
         members = len(f.shape.members)
-        moved = flows.together(f.rows)
         if tree:
             # All but a root send it up once and are sent it once, however many GPUs they have.
-            least = most = moved / (2 * (members - 1))
+            whole = np.full(2, moved / (2 * (members - 1)))
         else:
-            an_edge = moved / members
-            ranks = [members * r for r in _local_ranks(layout, sizes)]
-            whole = [an_edge * n / (n - 1) for n in ranks]
-            shares = _gradient_shares(collective)
-            least, most = min(whole) * min(shares), max(whole) * max(shares)
+            an_edge = moved / (members - f.shape.missing)
+            passed = [members * ranks / (members * ranks - 1) for ranks in local]
+            whole = an_edge * np.array([min(passed) * min(shares), max(passed) * max(shares)])
         for host in layout.span(f):
-            of_host[host][0] += least
-            of_host[host][1] += most
-    low, high = np.median(np.array(list(of_host.values())), axis=0).tolist()
+            of_host[host] = of_host[host] + whole
+    span = spans.pop()
+    low, high = (span * np.median(list(of_host.values()), axis=0)).tolist()
     samples = int(sum(flows.samples[f.rows].sum() for f in groups))
     what = "trees move it twice past each host" if tree else f"rings, {collective}"
     basis = f"{what}: bytes of all NICs of a host"
     if span > 1:
         basis += f", of {span} hosts that share the layers"
-        low, high = low * span, high * span
     if high > low:
         basis += "; ranks of a host, or bytes of a parameter, are not known"
-    ceiling = min(CEILING, told.confidence if not tree else 1.0)
+    ceiling = CEILING if tree else min(CEILING, told.confidence)
     return Hint((low + high) / 2, low, high, claim(ceiling, samples, 100.0, basis))
 
 
 def _local_ranks(layout: Layout, sizes: Parallelism) -> list[int]:
     """How many ranks of a host one gradient ring may pass through."""
-    known = {c["dp"] for c in sizes.candidates} if sizes.dp is None else {sizes.dp}
     hosts = len(set(layout.hosts.values()))
-    stages = sizes.pp or 1
-    ranks = {max(1, dp * stages // hosts) for dp in known}
-    return sorted(ranks) or list(GPUS_PER_HOST)
+    return sorted({max(1, c["dp"] * c["cp"] * c["pp"] // hosts) for c in sizes.candidates}) or [1]
 
 
 def _gradient_shares(collective: Collective) -> list[float]:
@@ -154,8 +161,10 @@ def _of_pipelines(
     flows: Flows, turns_ns: NDArray[np.int64], found: Sequence[Found], sizes: Parallelism
 ) -> Mapping[str, Hint]:
     links, chunks = _links(flows, found)
-    counts = {link: bursts(_phases(flows, rows, turns_ns)) for link, rows in links.items()}
-    told = [count for count in counts.values() if count]
+    if chunks is None:
+        return {}
+    counts = [bursts(phase) for phase in _phases(flows, links, turns_ns)]
+    told = [count for count in counts if count]
     if not told:
         return {}
     count, votes = Counter(told).most_common(1)[0]
@@ -172,27 +181,25 @@ def _of_pipelines(
         for row in rows.tolist():
             of_edge[flows.src[row], flows.dst[row]] += float(flows.bytes_per_turn[row])
     message = float(np.nanmedian(list(of_edge.values()))) / count
-    out = {
-        "micro_batches": Hint(batches, batches, batches, said),
-        "pipeline_message_bytes": Hint(message, message, message, said),
-    }
+    out = {"micro_batches": Hint(batches, batches, batches, said)}
+    if np.isfinite(message):
+        out["pipeline_message_bytes"] = Hint(message, message, message, said)
     if sizes.pp:
         idle = (sizes.pp - 1) / chunks
         share = idle / (batches + idle)
         basis = f"{sizes.pp} equal stages and {batches} micro-batches, one forward one backward"
-        out["pipeline_bubble"] = Hint(share, share, share, Claim(said.confidence, basis, samples))
+        sure = min(said.confidence, sizes.confidence)
+        out["pipeline_bubble"] = Hint(share, share, share, Claim(sure, basis, samples))
     return out
 
 
-def _links(
-    flows: Flows, found: Sequence[Found]
-) -> tuple[dict[tuple[int, bool], NDArray[np.intp]], int]:
+def _links(flows: Flows, found: Sequence[Found]) -> tuple[dict[Link, NDArray[np.intp]], int | None]:
     """Connections of each link between neighbouring stages, by direction, of all pipelines.
 
-    With the chunks that each stage has: the link that closes an interleaved pipeline carries one
-    message less than each other for every `chunks`.
+    With the chunks that each stage has, None where that is not told: the link that closes an
+    interleaved pipeline carries one message less than each other for every `chunks`.
     """
-    of_link: dict[tuple[int, bool], list[int]] = defaultdict(list)
+    of_link: dict[Link, list[int]] = defaultdict(list)
     plain, closing = [], []
     for f in found:
         place = {v: n for n, v in enumerate(f.shape.members)}
@@ -208,23 +215,29 @@ def _links(
         return links, 1
     volume = flows.bytes_per_turn
     left = 1 - float(np.nanmedian(volume[closing]) / np.nanmedian(volume[plain]))
-    return links, max(round(1 / left), 1) if left > 0 else 1
+    if not 0 < left < 1 or abs(1 / left - round(1 / left)) > WHOLE:
+        return links, None
+    return links, round(1 / left)
 
 
 def _phases(
-    flows: Flows, rows: NDArray[np.intp], turns_ns: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """When in its turn each sample of some connections was taken; float64[n], 0 to 1."""
+    flows: Flows, links: Mapping[Link, NDArray[np.intp]], turns_ns: NDArray[np.int64]
+) -> list[NDArray[np.float64]]:
+    """When in its turn each sample of each link was taken; float64[n] each, 0 to 1."""
     seen = flows.sightings
-    mine = np.zeros(len(flows), np.bool_)
-    mine[rows] = True
+    link_of = np.full(len(flows), -1, np.int64)
+    for n, rows in enumerate(links.values()):
+        link_of[rows] = n
     length = float(np.median(np.diff(turns_ns)))
-    use = mine[seen.flow] & (seen.slack_ns <= length / MOST_BURSTS)
-    time = seen.time_ns[use]
+    use = (link_of[seen.flow] >= 0) & (seen.slack_ns <= length / MOST_BURSTS)
+    link, time = link_of[seen.flow[use]], seen.time_ns[use]
     turn = np.searchsorted(turns_ns, time, "right") - 1
     inside = (turn >= 0) & (turn < len(turns_ns) - 1)
-    turn, time = turn[inside], time[inside]
-    return np.asarray((time - turns_ns[turn]) / np.diff(turns_ns)[turn])
+    turn, time, link = turn[inside], time[inside], link[inside]
+    phase = (time - turns_ns[turn]) / np.diff(turns_ns)[turn]
+    order = np.argsort(link, kind="stable")
+    edges = np.searchsorted(link[order], np.arange(1, len(links)))
+    return np.split(phase[order], edges)
 
 
 def bursts(phase: NDArray[np.float64]) -> int | None:

@@ -19,6 +19,7 @@ from reconstruct.restarts import restarts
 WHOLE_WITHIN: Final = 0.25  # iterations: what passed between two ends is whole up to this
 EDGE_WITHIN: Final = 0.45  # the same of the first and the last step, as far as these are known
 ERRORS: Final = 2.0  # standard errors
+FEWEST_TO_AGREE: Final = 3  # connections, before their spread says how well they know
 TO_SIGMA: Final = 1.2533 * 1.4826  # of a median, by the median distance from it
 READABLE: Final = 0.1  # median distance from whole, up to which the bytes tell anything
 BREAK: Final = 1.5  # ends that one step of an odd volume may cost; a false end makes two such steps
@@ -192,7 +193,8 @@ def _passed(
     every[:, unknown] = 1.0  # no connection lived on: as good as one
     middle = np.nanmedian(every, axis=0)
     spread = TO_SIGMA * np.nanmedian(np.abs(every - middle), axis=0)
-    return middle, spread / np.sqrt((~np.isnan(every)).sum(axis=0))
+    lived = (~np.isnan(every)).sum(axis=0)
+    return middle, np.where(lived < FEWEST_TO_AGREE, np.inf, spread / np.sqrt(lived))
 
 
 def _chain(passed: NDArray[np.float64], within: NDArray[np.float64]) -> list[int]:

@@ -299,7 +299,7 @@ def layout_of(
     for endpoint, host in host_of.items():
         if endpoint in place:
             place[endpoint] = nics[host]
-            nics[host] += 1
+        nics[host] += 1
     return Layout(
         rail=place,
         hosts={int(e): host_of.get(int(e), names[e]) for e in candidate.endpoints},

@@ -90,13 +90,14 @@ def overshot_ns(signal: Pulse, ends_ns: NDArray[np.int64]) -> int:
     before, or for a few times as long where it fades. Where its last bytes pass faster than those
     before, ends are read too late.
     """
-    at = np.searchsorted(signal.time_ns, ends_ns, "right")
+    time = np.unique(signal.time_ns)
+    at = np.searchsorted(time, ends_ns, "right")
     seen = at > 1
     at, ends_ns = at[seen], ends_ns[seen]
     if len(at) < FEWEST_TURNS:
         return 0
-    last = signal.time_ns[at - 1]
-    apart = float(np.median(last - signal.time_ns[at - 2]))
+    last = time[at - 1]
+    apart = float(np.median(last - time[at - 2]))
     left = float(np.median(ends_ns - last))
     return int(left - apart) if left > FADING * apart else 0
 

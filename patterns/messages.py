@@ -34,7 +34,8 @@ def pooled_class(flows: Flows, pool: NDArray[np.intp]) -> int:
     means = flows.mean_message_bytes[pool]
     if not np.isfinite(means).any():
         return UNKNOWN
-    ratio = float(np.nanmedian(means)) / np.array(flows.message_lengths, np.float64)
+    lengths = np.array(flows.message_lengths, np.float64)
+    ratio = float(np.nanmedian(means)) / np.where(lengths > 0, lengths, np.nan)
     fits = np.flatnonzero((ratio >= MEAN_LOW) & (ratio <= MEAN_HIGH))
     return int(fits[0]) if len(fits) else UNKNOWN
 

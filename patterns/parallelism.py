@@ -37,7 +37,7 @@ class Layout:
     Parameters
     ----------
     hosts, rail : mapping
-        Host of each endpoint id of the job, and the place of that NIC in its host.
+        Host of each endpoint id of the job, and which of its host's NICs it is.
     samples : int
         Samples of the job's data in its iterations.
     strays : int
@@ -235,13 +235,16 @@ def _stages(
         basis["pp"] = "chains of unequal length: " + ", ".join(map(str, lengths))
         return None, 0.5
     basis["pp"] = f"{count} of {len(chains)} chains have {stages} stages"
+    seen = [f for f in chains if f.alike is None]
+    if len(seen) < len(chains):
+        basis["pp"] += f", {len(seen)} of them seen whole"
     ceiling = 0.97
     if sets and sets != stages:
         basis["pp"] += f", but {sets} set(s) of hosts reduce gradients apart"
         ceiling = 0.7
     if sets > stages:
         return None, 0.5
-    weakest_link = int(np.median([f.samples for f in chains]))
+    weakest_link = int(np.median([f.samples for f in seen]))
     sure = claim(ceiling * count / len(chains), weakest_link, 3.0, basis["pp"]).confidence
     return stages, sure
 

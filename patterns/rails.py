@@ -8,7 +8,7 @@ stands for all.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from patterns.claim import claim
-from patterns.groups import Found
+from patterns.groups import MISSABLE, Found
 from patterns.parallelism import Layout, dense
 from patterns.result import Claim
 from patterns.shape import ShapeChannel, both_ways
@@ -54,7 +54,8 @@ def whole_pipelines(flows: Flows, found: Sequence[Found], layout: Layout) -> lis
     -------
     list of Found
         As it came where hosts or their NICs are not known, no pipeline is seen whole, or the path
-        from some host on is not told.
+        from some host on is not told. Where links have samples enough, what is not seen is not
+        there.
     """
     as_it_is = list(found)
     stages = _stages(found, layout)
@@ -67,24 +68,47 @@ def whole_pipelines(flows: Flows, found: Sequence[Found], layout: Layout) -> lis
         return as_it_is
     template = max(whole, key=lambda f: (f.order.confidence, f.samples))
     known = {frozenset(f.shape.members): f for f in whole}
-    used = frozenset(rail for link in links.values() for rail in link.rails)
     nic = {(host, layout.rail[v]): v for v, host in layout.hosts.items()}
+    closed = template.shape.variant is not None
+    along = [_along(links, path, closed=closed) for path in paths]
+    shown = Counter(rail for on_path in along for rail in _rails(on_path))
+    usual = {rail for rail, count in shown.items() if 2 * count >= len(paths)}
     pipelines = []
-    for path in paths:
-        for rail in sorted(used):
+    for path, on_path in zip(paths, along, strict=True):
+        rows = np.unique(np.concatenate([link.rows for link in on_path]))
+        scarce = float(np.median(flows.samples[rows])) < MISSABLE
+        for rail in sorted(usual | _rails(on_path)):
             members = tuple(nic[host, rail] for host in path if (host, rail) in nic)
-            if len(members) < len(path):
-                return as_it_is
             seen = known.get(frozenset(members))
-            pipelines.append(seen or _inferred(flows, members, path, links, template))
+            if seen is not None:
+                pipelines.append(seen)
+            elif scarce and len(members) == len(path):
+                votes = min(len(link.rails) for link in on_path)
+                pipelines.append(_inferred(flows, members, rows, votes, template))
+    # What stays are pieces of pipelines that no rail shows whole.
     taken = {row for f in pipelines for row in f.rows.tolist()}
-    others = [
+    rest = [
         f
         for f in found
-        if f.role.kind != "pp"
-        and not (f.role.kind == "unknown" and taken.issuperset(f.rows.tolist()))
+        if f.role.kind not in ("pp", "unknown") or not taken.issuperset(f.rows.tolist())
     ]
-    return others + pipelines
+    return rest + pipelines
+
+
+def _along(links: Mapping[Path, _Link], path: Path, *, closed: bool) -> list[_Link]:
+    """The links of a path; with the one that closes it, where that was seen."""
+    found = [links[_sorted(pair)] for pair in pairwise(path)]
+    closing = links.get(_sorted((path[0], path[-1])))
+    return [*found, closing] if closed and len(path) > 2 and closing else found
+
+
+def _rails(on_path: Sequence[_Link]) -> set[int]:
+    """The rails that any link of a path shows."""
+    return {rail for link in on_path for rail in link.rails}
+
+
+def _sorted(pair: tuple[str, str]) -> Path:
+    return tuple(sorted(pair))
 
 
 def _stages(found: Sequence[Found], layout: Layout) -> Stages | None:
@@ -125,7 +149,7 @@ def _links(flows: Flows, found: Sequence[Found], layout: Layout) -> dict[Path, _
 
 
 def _pair(layout: Layout, u: int, v: int) -> Path:
-    return tuple(sorted((layout.hosts[u], layout.hosts[v])))
+    return _sorted((layout.hosts[u], layout.hosts[v]))
 
 
 def _paths(
@@ -137,19 +161,25 @@ def _paths(
     stage after its own.
     """
     shown = {_pair(layout, u, v) for f in whole for u, v in pairwise(f.shape.members)}
+    stage_of = {host: n for n, stage in enumerate(stages) for host in stage}
+    after: dict[str, list[str]] = defaultdict(list)
+    for (one, other), link in links.items():
+        first, second = stage_of.get(one), stage_of.get(other)
+        if first is None or second is None:
+            return None
+        if (one, other) not in shown and len(link.rails) < FEWEST_RAILS:
+            continue
+        if second == first + 1:
+            after[one].append(other)
+        elif first == second + 1:
+            after[other].append(one)
     paths = []
     for host in sorted(stages[0]):
         path = [host]
-        for stage in stages[1:]:
-            after = [
-                other
-                for other in stage
-                if (pair := tuple(sorted((path[-1], other)))) in links
-                and (pair in shown or len(links[pair].rails) >= FEWEST_RAILS)
-            ]
-            if len(after) != 1:
+        while len(path) < len(stages):
+            if len(after[path[-1]]) != 1:
                 return None
-            path += after
+            path += after[path[-1]]
         paths.append(tuple(path))
     every = [host for path in paths for host in path]
     together = len(set(every)) == len(every) and set(every) == set(layout.hosts.values())
@@ -159,37 +189,32 @@ def _paths(
 def _inferred(
     flows: Flows,
     members: tuple[int, ...],
-    path: Path,
-    links: Mapping[Path, _Link],
+    rows: NDArray[np.intp],
+    votes: int,
     template: Found,
 ) -> Found:
-    """A pipeline of one rail, as others show it."""
-    shape = template.shape
-    edges = list(both_ways(list(pairwise(members))))
-    if shape.variant is not None:
-        edges += both_ways([(members[-1], members[0])])
-    on_path = [links[tuple(sorted(pair))] for pair in pairwise(path)]
-    around = [*on_path, *filter(None, [links.get(tuple(sorted((path[0], path[-1]))))])]
-    rows = np.unique(np.concatenate([link.rows for link in around]))
-    ends = zip(flows.src[rows].tolist(), flows.dst[rows].tolist(), strict=True)
-    own = np.array([edge in set(edges) for edge in ends], np.bool_)
-    seen = set(zip(flows.src[rows[own]].tolist(), flows.dst[rows[own]].tolist(), strict=True))
-    votes = min(len(link.rails) for link in on_path)
-    basis = (
-        f"{len(edges) - len(seen)} of {len(edges)} edges not seen: as {votes} rails or more show"
-    )
+    """A pipeline of one rail, as others show it; `rows` are those of all rails of its hosts."""
+    edges = set(both_ways(pairwise(members)))
+    if template.shape.variant is not None:
+        edges.update(both_ways([(members[-1], members[0])]))
+    ends = list(zip(flows.src[rows].tolist(), flows.dst[rows].tolist(), strict=True))
+    own = np.array([edge in edges for edge in ends], np.bool_)
+    samples = int(flows.samples[rows[own]].sum())
+    unseen = len(edges - set(ends))
+    basis = f"{unseen} of {len(edges)} edges not seen: as {votes} rails or more show"
 
     def as_others(told: Claim) -> Claim:
         rails = claim(min(CEILING, told.confidence), votes, RAILS_NEEDED, f"{told.basis}; {basis}")
-        return replace(rails, samples=told.samples)
+        return replace(rails, samples=samples)
 
+    alike = Claim(CEILING, "stages of one pipeline", samples)
     return Found(
         rows=rows[own],
         shape=replace(
-            shape,
+            template.shape,
             members=members,
-            channels=(ShapeChannel(members, None, tuple(edges)),),
-            missing=len(edges) - len(seen),
+            channels=(ShapeChannel(members, None, tuple(sorted(edges))),),
+            missing=unseen,
             inferred=basis,
         ),
         role=replace(
@@ -197,6 +222,7 @@ def _inferred(
             kind_claim=as_others(template.role.kind_claim),
             algorithm_claim=as_others(template.role.algorithm_claim),
         ),
-        samples=votes,
+        samples=samples,
         order=as_others(template.order),
+        alike=as_others(alike),
     )

@@ -367,8 +367,10 @@ def _ends(
     if split is not None:
         ends = before_stops(signal, clock, split.share, ends, period_ns)
     horizon = int(signal.time_ns[-1]) + int(UNSEEN * period_ns)
-    if not (behind and boundaries.is_through(clock, share, clock.turns)):
-        horizon = min(horizon, window_ns[1] + int(LAST_WITHIN * period_ns))
+    edge = window_ns[1] + int(LAST_WITHIN * period_ns)
+    if behind and edge < ends[-1] <= horizon and boundaries.is_through(clock, share, clock.turns):
+        ends[-1] = edge  # its bytes are through, whenever it is thought to end
+    horizon = min(horizon, edge)
     return np.unique(ends[(ends >= window_ns[0]) & (ends <= horizon)])
 
 

@@ -101,16 +101,16 @@ def _by_micro_batch(
         return None
     if abs(volume[odd] - batch / GRADIENTS[-1]) <= within:
         # The optimiser's pause is as long as a forward pass, and the parameters lie between both.
-        end = int(long[odd])
+        end, batches = int(long[odd]), len(long) - 1
     else:
         if min(abs(volume[odd] - batch - batch / factor) for factor in GRADIENTS) > within:
             return None
         away = _apart(share, share[long[odd]] + batch)
-        end = int(away.argmin())
+        end, batches = int(away.argmin()), len(long)
         if away[end] > within or seconds[end] > SHORTER * float(np.median(seconds[long])):
             return None
-    basis = f"{len(long)} micro-batches of gradients, and parameters after the optimiser's pause"
-    return Train(_pause(share, seconds, end), basis, len(long))
+    basis = f"{batches} micro-batches of gradients, and parameters after the optimiser's pause"
+    return Train(_pause(share, seconds, end), basis, batches)
 
 
 def _by_unit(pace: Pace) -> Train | None:

@@ -60,7 +60,7 @@ def bin_slice(
     start_ns, end_ns : int
         The slice, see `reconstruct.slices.Slice`.
     message_lengths : sequence of int
-        Of `collector.messages.CLASS_NAMES`, bytes.
+        Of `collector.messages.CLASS_NAMES`, bytes; 0 for one that does not occur.
     """
     flows = flows.take(
         (flows.header_state == HeaderState.COMPLETE)
@@ -202,9 +202,10 @@ def _streams(
     payload = flows.payload_bytes[rows]
     top_payload = np.zeros(count, np.int64)
     np.maximum.at(top_payload, stream, payload)
+    told = flows.message_bytes[rows]
     classes = np.stack(
         [
-            np.bincount(stream[flows.message_bytes[rows] == length], minlength=count)
+            np.bincount(stream[(length > 0) & (told == length)], minlength=count)
             for length in message_lengths
         ],
         axis=1,

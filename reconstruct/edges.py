@@ -75,7 +75,7 @@ class Flows:
     phases : float64[f, PHASES]
         Samples by phase of the turn.
     classes : int64[f, classes]
-        Canonical message lengths read, see `bins.CLASS_NAMES`.
+        Canonical message lengths read, see `collector.messages`.
     message_lengths : tuple of int
         Bytes of the classes.
     mean_message_bytes : float64[f]

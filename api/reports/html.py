@@ -6,6 +6,7 @@ from typing import Final
 
 from markupsafe import Markup
 
+from api.reports.claims import hint_line
 from api.reports.drawing import shape_lines
 from api.reports.picture import KINDS, blocks_of, sizes_line, steps_of, unknowns_of
 from api.reports.svg import map_svg, strip_svg
@@ -56,5 +57,6 @@ def _job(job: JobResult) -> dict[str, object]:
             )
             for block in blocks
         ],
+        "hints": [(hint_line(name, hint), hint.claim) for name, hint in job.hints.items()],
         "unknowns": unknowns_of(job),
     }

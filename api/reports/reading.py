@@ -76,7 +76,7 @@ def read_job(
         contradictions=tuple(document["contradictions"]),
         hints={
             name: Hint(hint["value"], hint["low"], hint["high"], _claim(hint))
-            for name, hint in document.get("hints", {}).items()  # an older version knew none
+            for name, hint in document.get("hints", {}).items()  # older ones have none
         },
     )
 

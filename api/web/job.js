@@ -109,12 +109,13 @@ const HINTS = {
   gradient_bytes: ["gradients of a stage's replica", bytes],
   micro_batches: ["micro-batches an iteration", count],
   pipeline_message_bytes: ["a NIC to the next stage, each micro-batch", bytes],
-  pipeline_bubble: ["stages wait for others", (share) => `${(share * 100).toFixed(0)} %`],
+  pipeline_bubble: ["stages wait for others", (share) => `${(share * 100).toPrecision(2)} %`],
 };
 
 // Guesses at what the job trains, a row each; nothing where there are none.
 function hintsTable(hints) {
-  const said = Object.entries(hints).map(([name, hint]) => {
+  const known = Object.entries(hints).filter(([name]) => name in HINTS);
+  const said = known.map(([name, hint]) => {
     const [what, unit] = HINTS[name];
     const [low, high] = [unit(hint.low), unit(hint.high)];
     return [`${what}: ${low === high ? low : `${low} to ${high}`}`, hint];

@@ -27,6 +27,7 @@ from patterns.result import (
     Edge,
     EdgeVolume,
     Group,
+    Hint,
     Iteration,
     JobResult,
     Parallelism,
@@ -146,6 +147,10 @@ def job(**changes: object) -> JobResult:
             for h in range(len(HOSTS))
         ),
         "edges": (EdgeVolume(address(0, 0), address(2, 0), 6.1e9, 6.3e9, 6.2e9, 410, 2),),
+        "hints": {
+            "gradient_bytes": Hint(1.5e9, 1e9, 2e9, Claim(0.75, "rings move them twice", 1200)),
+            "micro_batches": Hint(8, 8, 8, Claim(0.7, "8 bursts in 6 of 6 links", 300)),
+        },
         "period_s": 1.0,
         "period_ci_s": (0.998, 1.002),
         "iterations": steps,

@@ -165,7 +165,16 @@ def test_result_must_say_everything(result: Document) -> None:
 
 def _members(document: Document) -> list[tuple[str | int, ...]]:
     """Paths of all members whose names the contract fixes, lists by their first item."""
-    free = {"evidence", "basis", "coordinates", "phases", "by_class", "opcodes", "candidates"}
+    free = {
+        "evidence",
+        "basis",
+        "coordinates",
+        "phases",
+        "by_class",
+        "opcodes",
+        "candidates",
+        "hints",
+    }
     found: list[tuple[str | int, ...]] = []
 
     def walk(value: Any, path: tuple[str | int, ...]) -> None:

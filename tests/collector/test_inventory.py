@@ -7,7 +7,7 @@ import pytest
 
 from collector.errors import InventoryError
 from collector.inventory import Host, Inventory, Port, Switch, read_inventory
-from collector.messages import MESSAGE_LENGTHS
+from collector.messages import MESSAGE_CLASSES, MESSAGE_LENGTHS
 
 GOOD = """
 [[hosts]]
@@ -66,6 +66,13 @@ def test_everything_an_inventory_can_say(tmp_path: Path) -> None:
     )
 
 
+def test_a_length_of_another_message_is_no_longer_its_own(tmp_path: Path) -> None:
+    # NCCL_BUFFSIZE halved: rings send what trees send else.
+    read_lengths = read(tmp_path, "[messages]\nring_simple = 524288").message_lengths
+    expected = dict(MESSAGE_CLASSES) | {"ring_simple": 524_288, "tree_simple": 0}
+    assert read_lengths == tuple(expected.values())
+
+
 def test_an_empty_inventory_is_valid(tmp_path: Path) -> None:
     assert read(tmp_path, "") == Inventory()
 
@@ -88,7 +95,7 @@ def test_an_empty_inventory_is_valid(tmp_path: Path) -> None:
         ('"10.9.0.0/16"', '"lustre"', "storage.subnets[0]", "'lustre'"),
         ("ring_simple", "simple", "messages.simple", "unknown key"),
         ("2097152", "0", "messages.ring_simple", "whole number from 1"),
-        ("2097152", "524288", "messages.tree_simple", "already those of ring_simple"),
+        ("2097152", "9\nll128 = 9", "messages.ll128", "already those of ring_simple"),
         ('role = "leaf"', 'role = "core"', "switches[0].role", "must be one of leaf, spine"),
         ('"10.255.0.1"', '"leaf-1"', "switches[0].agent", "no IP address"),
         ('host = "gpu-001"', 'host = "gpu-9"', "switches[0].ports[0].host", "no host is named"),

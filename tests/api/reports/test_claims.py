@@ -31,6 +31,17 @@ def test_all_statements_of_a_job() -> None:
         Statement(about, "kind dp", 0.6, 0.97, "seen twice", 2),
         Statement(about, "order of the members", 0.97, 0.97, "by shape", 1200),
         Statement(about, "reach", 0.97, 0.97, "by shape", 1200),
+        Statement(
+            "hint",
+            "1.00 GB to 2.00 GB of gradients in each replica of a stage",
+            0.75,
+            0.75,
+            "rings move them twice",
+            1200,
+        ),
+        Statement(
+            "hint", "8 micro-batches an iteration", 0.7, 0.7, "8 bursts in 6 of 6 links", 300
+        ),
     )
 
 

@@ -28,6 +28,8 @@ steps     6 complete of 7, 990 ms to 1.55 s, 1 slow
 warning   slow_iteration  12:19:04.849 to 12:19:06.399  undecided  sure 0.95
           iteration 5 took 1.55 s, 55 % longer than usual
           job job-1
+hint      1.00 GB to 2.00 GB of gradients in each replica of a stage  sure 0.75
+hint      8 micro-batches an iteration  sure 0.70
 unknown   dp: tp inside the hosts draws the same rings
 unknown   tp: never on the wire
 
