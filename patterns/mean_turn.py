@@ -15,6 +15,7 @@ from reconstruct.lockstep import find_walks
 
 FOLD: Final = 200
 FEWEST_TURNS: Final = 5
+USUALLY: Final = 2.0  # times the usual time from a last sample to its end: one in four is longer
 FADING: Final = 3.0  # times the time between a burst's last two samples
 QUIET_SHARE: Final = 0.04  # of the mean rate: a phase below it is a pause
 SHORTEST_PAUSE: Final = 2  # phases of FOLD
@@ -100,6 +101,15 @@ def overshot_ns(signal: Pulse, ends_ns: NDArray[np.int64]) -> int:
     apart = float(np.median(last - time[at - 2]))
     left = float(np.median(ends_ns - last))
     return int(left - apart) if left > FADING * apart else 0
+
+
+def unseen_ns(signal: Pulse, ends_ns: NDArray[np.int64]) -> int:
+    """Up to how long before an end its last sample may come, as those of other ends do."""
+    at = np.searchsorted(signal.time_ns, ends_ns, "right")
+    at, ends_ns = at[at > 0], ends_ns[at > 0]
+    if len(at) < FEWEST_TURNS:
+        return 0
+    return int(USUALLY * np.median(ends_ns - signal.time_ns[at - 1]))
 
 
 def by_volume(

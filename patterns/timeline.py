@@ -366,11 +366,10 @@ def _ends(
         ends = ends[:-1]
     if split is not None:
         ends = before_stops(signal, clock, split.share, ends, period_ns)
-    horizon = int(signal.time_ns[-1]) + int(UNSEEN * period_ns)
-    edge = window_ns[1] + int(LAST_WITHIN * period_ns)
-    if behind and edge < ends[-1] <= horizon and boundaries.is_through(clock, share, clock.turns):
-        ends[-1] = edge  # its bytes are through, whenever it is thought to end
-    horizon = min(horizon, edge)
+    horizon = window_ns[1] + int(LAST_WITHIN * period_ns)
+    if behind:
+        horizon = max(horizon, int(signal.time_ns[-1]) + mean_turn.unseen_ns(signal, ends[:-1]))
+    horizon = min(horizon, int(signal.time_ns[-1]) + int(UNSEEN * period_ns))
     return np.unique(ends[(ends >= window_ns[0]) & (ends <= horizon)])
 
 
