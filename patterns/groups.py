@@ -191,7 +191,8 @@ def bytes_together(flows: Flows, found: Sequence[Found]) -> list[float | None]:
             mean = equal_volume(flows, item.rows)
         else:
             connections = max(connections, _usual_connections(flows, like[key]))
-        plain = flows.together(item.rows) if len(item.rows) else None
+        # A few samples of the links that were seen are no measure of all.
+        plain = flows.together(item.rows) if item.alike is None else None
         out.append(plain if mean is None else mean * connections)
     return out
 
