@@ -34,8 +34,6 @@ _LIMIT: Final = 500
 _MOST: Final = 5000
 _GREATEST_INDEX: Final = 2**53 - 1  # beyond it, a script in a browser cannot count
 _ID: Final = r"^[A-Za-z0-9._:-]{1,128}$"
-# Members that jobs which an older version stored do not have.
-_LATER: Final[Document] = {"hints": {}}
 # Members of a summary that are the contract's.
 _SHARED: Final = (
     "id",
@@ -85,7 +83,7 @@ def job(sources: From, job_id: str, known: Known = None) -> Response:
         sources.results,
         job_id,
         known,
-        lambda summary: {**_LATER, **summary.document, **_newest(sources.results, summary.id)},
+        lambda summary: {**_up_to_date(summary.document), **_newest(sources.results, summary.id)},
         JSONResponse,
     )
 
@@ -156,7 +154,12 @@ def anomalies(
 
 def whole_job(results: Results, record: JobRecord) -> Document:
     """The contract's job, with its newest iterations and anomalies, the last one last."""
-    return {**_LATER, **record.document, **_newest(results, record.id)}
+    return {**_up_to_date(record.document), **_newest(results, record.id)}
+
+
+def _up_to_date(document: Document) -> Document:
+    """A job with the members that an older version did not store."""
+    return document if "hints" in document else {**document, "hints": {}}
 
 
 def _newest(results: Results, job_id: str) -> Document:

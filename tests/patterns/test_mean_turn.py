@@ -48,13 +48,13 @@ def test_few_turns_tell_nothing() -> None:
 @pytest.mark.parametrize(
     ("since_s", "until_s", "first", "last"),
     [
-        (BURST - 0.01, TURNS + 1.0, 0, TURNS - 2),  # the window begins just before an end
+        (BURST - 0.2, TURNS + 1.0, 0, TURNS - 2),  # the window begins before an end
         (BURST + 0.01, TURNS + 1.0, 1, TURNS - 2),  # and just behind one
         (-1.0, TURNS - 1 + 0.01, 0, TURNS - 2),  # it ends just behind a begin
         (-1.0, TURNS - 1 - 0.1, 0, TURNS - 3),  # and in a pause, of which no gap tells
     ],
 )
-def test_ends_are_found_up_to_the_edges(
+def test_ends_are_found_up_to_the_window_s_end(
     since_s: float, until_s: float, first: int, last: int
 ) -> None:
     time = bursts(400)
