@@ -244,7 +244,7 @@ def _stages(
         ceiling = 0.7
     if sets > stages:
         return None, 0.5
-    weakest_link = int(np.median([f.samples for f in seen]))
+    weakest_link = int(np.median([f.samples for f in seen or chains]))
     sure = claim(ceiling * count / len(chains), weakest_link, 3.0, basis["pp"]).confidence
     return stages, sure
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -30,6 +31,15 @@ def layout(hosts: int, rails: int, samples: int = 10_000, strays: int = 0) -> La
     ends = range(hosts * rails)
     at = {v: f"h{v // rails}" for v in ends}
     return Layout(at, {v: v % rails for v in ends}, samples, strays, known=True)
+
+
+def test_stages_that_no_rail_shows_whole_are_told_all_the_same() -> None:
+    stages = [replace(f, alike=SURE, samples=0) for f in on_rails("pp", strides(6, 3), 2)]
+    rings = on_rails("dp", blocks(6, 3), 2)
+    sizes = parallelism([*stages, *rings], layout(6, 2))
+    assert sizes.pp == 2
+    assert "0 of them seen whole" in sizes.basis["pp"]
+    assert sizes.confidence <= 0.5
 
 
 def unknown_hosts(endpoints: int, samples: int = 10_000, strays: int = 0) -> Layout:
