@@ -85,7 +85,7 @@ def split(flows: Flows, rows: NDArray[np.intp], host_of: Mapping[int, str]) -> l
             finer = _best(flows, part.flows, cuts, host_of)
         else:
             finer = _beneath(flows, part, host_of)
-        parts += finer if finer and all(map(_whole, finer)) else [part]
+        parts += finer if finer and _clean(finer, part) else [part]
     return crossed.join(parts, host_of)
 
 
@@ -111,9 +111,17 @@ def _finely(flows: Flows, part: Part) -> NDArray[np.int64]:
     return _by_volume(flows.bytes_per_turn[part.flows], FINEST_RATIO)
 
 
-def _whole(part: Part) -> bool:
-    """Whether a part draws more than chance does where noise parts it from others."""
-    return part.shape is not None and len(part.shape.members) > 2 and part.shape.missing == 0
+def _clean(finer: Sequence[Part], part: Part) -> bool:
+    """Whether pieces of a part draw more than chance does where noise parts them.
+
+    By chance some edges are pairs, but not beside a larger shape and so that all have a partner.
+    """
+    shapes = [piece.shape for piece in finer]
+    if any(shape is None or shape.missing for shape in shapes):
+        return False
+    sizes = [len(shape.members) for shape in shapes if shape is not None]
+    pairs = sizes.count(2)
+    return pairs == 0 or (pairs < len(sizes) and 2 * pairs == len(part.graph))
 
 
 def _best(

@@ -149,6 +149,15 @@ def test_rings_of_nearly_equal_volume_are_parted() -> None:
     }
 
 
+def test_pairs_of_nearly_the_volume_of_a_ring_are_parted_where_all_have_a_partner() -> None:
+    dense, experts = Wire(0, 0, 302 * MIB), Wire(0, 0, 310 * MIB)
+    around = ring([0, 1, 2, 3], dense)
+    pairs = [*ring([0, 3], experts), *ring([1, 2], experts)]
+    assert len(shapes_of([*around, *pairs])) == 3
+    assert as_ring([0, 1, 2, 3]) in shapes_of([*around, *pairs])
+    assert shapes_of([*around, *pairs[:2]]) == set()
+
+
 def test_noise_in_volumes_splits_nothing() -> None:
     rng = np.random.default_rng(1)
     wires = [
