@@ -110,9 +110,13 @@ def read_clock(
         owner[head:tail] = len(group)
         volume[head:tail] = line
         group.append(int(group_of[connection[head]]))
-    # Outside the first and the last pause there may be more turns than one.
+    # Outside the first and the last pause there may be more turns than one, and where telemetry was
+    # missing the counter may have gone round, so that the volume does not tell.
+    time = bins.last_ns[rows]
+    away_ns = int(BLIND * np.median(np.diff(pauses_ns)))
     told = (volume >= -1 - BEYOND) & (volume <= len(pauses_ns) + BEYOND)
-    time = bins.last_ns[rows[told]]
+    told &= (time >= pauses_ns[0] - away_ns) & (time <= pauses_ns[-1] + away_ns)
+    time = time[told]
     turn = np.searchsorted(pauses_ns, time)
     origin = int(pauses_ns[0])
     return VolumeClock(

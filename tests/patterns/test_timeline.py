@@ -76,6 +76,19 @@ def test_missing_telemetry_hides_no_iteration(phase: float, lasts: float, rounds
     assert near.max() < 0.2
 
 
+@pytest.mark.parametrize("rounds", [3.5, 4.0, 4.5, 4.8, 5.2])
+def test_what_lies_before_missing_telemetry_does_not_blur_what_follows(rounds: float) -> None:
+    """Where the counters go round in about as many turns as are missing."""
+    turns = steady()
+    flows = without(job(turns, per_turn=int((1 << 24) / rounds)), turns[18], turns[-1] + 1)
+    progress = seen(without(without(flows, turns[7], turns[11] + 0.7), 0.0, turns[6]))
+    true = true_ends(turns)[11:18]
+    pauses_ns = START_NS + ((true + 0.05) * S).astype(np.int64)
+    clock = read_clock(progress, [np.arange(len(RING), dtype=np.int32)], pauses_ns)
+    ends_ns = reached(clock, 1.0, pauses_ns)
+    assert np.abs((ends_ns - START_NS) / S - true).max() < 0.01 * PERIOD_S
+
+
 def stalled_job(
     stalled_s: float, per_turn: int = PER_TURN
 ) -> tuple[FlowBatch, NDArray[np.float64]]:
