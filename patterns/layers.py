@@ -142,7 +142,7 @@ def _best(
         parts = [
             part
             for layer in range(canonical.max(initial=-1) + 1)
-            for part in _parts(flows, rows[canonical == layer], host_of)
+            for part in parts_of(flows, rows[canonical == layer], host_of)
         ]
         score = _explained(flows, parts) - PRICE_OF_A_LAYER * (canonical.max(initial=-1) + 1)
         if score > best_score:
@@ -193,18 +193,31 @@ def _by_message(flows: Flows, rows: NDArray[np.intp]) -> NDArray[np.int64]:
     return label
 
 
-def _parts(flows: Flows, rows: NDArray[np.intp], host_of: Mapping[int, str]) -> list[Part]:
+def parts_of(
+    flows: Flows, rows: NDArray[np.intp], host_of: Mapping[int, str] | None = None
+) -> list[Part]:
+    """The connected parts of some connections, as one layer."""
     graph = edge_graph(flows, rows)
-    nx.set_node_attributes(graph, {v: host_of[v] for v in graph if v in host_of}, "host")
-    # Lengths of messages are NCCL's only where its verbs carry them.
-    written = bool(flows.written[rows].all())
-    message_class = messages.pooled_class(flows, rows) if written else messages.UNKNOWN
+    if host_of:
+        nx.set_node_attributes(graph, {v: host_of[v] for v in graph if v in host_of}, "host")
+    message_class = _message_class(flows, rows)
     parts = []
     for nodes in nx.weakly_connected_components(graph):
         inside = rows[np.isin(flows.src[rows], list(nodes))]
         sub = nx.DiGraph(graph.subgraph(nodes))
         parts.append(Part(inside, sub, shape_of(sub, message_class), message_class))
     return parts
+
+
+def as_part(flows: Flows, rows: NDArray[np.intp], shape: Shape) -> Part:
+    """Some connections whose shape is known."""
+    return Part(rows, edge_graph(flows, rows), shape, _message_class(flows, rows))
+
+
+def _message_class(flows: Flows, rows: NDArray[np.intp]) -> int:
+    """Of a layer; lengths of messages are NCCL's only where its verbs carry them."""
+    written = bool(flows.written[rows].all())
+    return messages.pooled_class(flows, rows) if written else messages.UNKNOWN
 
 
 def edge_graph(flows: Flows, rows: NDArray[np.intp]) -> nx.DiGraph[int]:

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from patterns.claim import claim
-from patterns.groups import MISSABLE, Found
+from patterns.groups import MISSABLE, Found, recognise
+from patterns.layers import as_part, parts_of
 from patterns.parallelism import Layout, dense
 from patterns.result import Claim
 from patterns.shape import ShapeChannel, both_ways
@@ -29,8 +30,8 @@ RAILS_NEEDED: Final = 1.5  # that show each link: two thirds of the way to that
 FEWEST_RAILS: Final = 2  # that show a link, if no whole pipeline does
 STRAIGHT: Final = 0.95  # of the samples between hosts stay on their rail
 
-Path = tuple[str, ...]
-Stages = tuple[frozenset[str], ...]
+Path = tuple[str, str]
+Between = frozenset[frozenset[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class _Link:
 
 
 def whole_pipelines(flows: Flows, found: Sequence[Found], layout: Layout) -> list[Found]:
-    """Groups with the pipelines of all rails, where some rails show the path of each.
+    """Groups with the pipelines of all rails, where all rails together show the path of each.
 
     Parameters
     ----------
@@ -53,36 +54,34 @@ def whole_pipelines(flows: Flows, found: Sequence[Found], layout: Layout) -> lis
     Returns
     -------
     list of Found
-        As it came where hosts or their NICs are not known, no pipeline is seen whole, or the path
-        from some host on is not told. Where links have samples enough, what is not seen is not
-        there.
+        As it came where hosts or their NICs are not known, or no path leads through all stages.
+        Where links have samples enough, what is not seen is not there.
     """
-    as_it_is = list(found)
-    stages = _stages(found, layout)
-    if not layout.known or stages is None:
-        return as_it_is
-    whole = [f for f in found if f.role.kind == "pp" and len(f.shape.members) == len(stages)]
-    links = _links(flows, found, layout)
-    paths = _paths(links, whole, layout, stages)
-    if paths is None:
-        return as_it_is
-    template = max(whole, key=lambda f: (f.order.confidence, f.samples))
-    known = {frozenset(f.shape.members): f for f in whole}
+    stage_of = _stages(found, layout)
+    links = _links(flows, found, layout, stage_of) if layout.known and stage_of else {}
+    scarce = [flows.samples[link.rows] for link in links.values()]
+    if not scarce or np.median(np.concatenate(scarce)) >= MISSABLE:
+        return list(found)
+    known = {f.shape.members: f for f in found if f.role.kind == "pp"}
     nic = {(host, layout.rail[v]): v for v, host in layout.hosts.items()}
-    closed = template.shape.variant is not None
-    along = [_along(links, path, closed=closed) for path in paths]
+    well_shown = _well_shown(links, found, layout, stage_of)
+    drawn = _of_all_rails(flows, found, layout, well_shown, stage_of)
+    paths = [(each, [layout.hosts[v] for v in each.shape.members]) for each in drawn]
+    if drawn:
+        template = max(drawn, key=lambda f: (f.order.confidence, f.samples))
+        known_paths = [path for _, path in paths]
+        paths += [(template, path) for path in _like_those(links, known_paths, stage_of)]
+    along = [_along(links, path, template) for template, path in paths]
     shown = Counter(rail for on_path in along for rail in _rails(on_path))
     usual = {rail for rail, count in shown.items() if 2 * count >= len(paths)}
     pipelines = []
-    for path, on_path in zip(paths, along, strict=True):
+    for (template, path), on_path in zip(paths, along, strict=True):
         rows = np.unique(np.concatenate([link.rows for link in on_path]))
-        scarce = float(np.median(flows.samples[rows])) < MISSABLE
         for rail in sorted(usual | _rails(on_path)):
             members = tuple(nic[host, rail] for host in path if (host, rail) in nic)
-            seen = known.get(frozenset(members))
-            if seen is not None:
-                pipelines.append(seen)
-            elif scarce and len(members) == len(path):
+            if members in known:
+                pipelines.append(known[members])
+            elif len(members) == len(path):
                 votes = min(len(link.rails) for link in on_path)
                 pipelines.append(_inferred(flows, members, rows, votes, template))
     # What stays are pieces of pipelines that no rail shows whole.
@@ -95,41 +94,22 @@ def whole_pipelines(flows: Flows, found: Sequence[Found], layout: Layout) -> lis
     return rest + pipelines
 
 
-def _along(links: Mapping[Path, _Link], path: Path, *, closed: bool) -> list[_Link]:
-    """The links of a path; with the one that closes it, where that was seen."""
-    found = [links[_sorted(pair)] for pair in pairwise(path)]
-    closing = links.get(_sorted((path[0], path[-1])))
-    return [*found, closing] if closed and len(path) > 2 and closing else found
-
-
-def _rails(on_path: Sequence[_Link]) -> set[int]:
-    """The rails that any link of a path shows."""
-    return {rail for link in on_path for rail in link.rails}
-
-
-def _sorted(pair: tuple[str, str]) -> Path:
-    return tuple(sorted(pair))
-
-
-def _stages(found: Sequence[Found], layout: Layout) -> Stages | None:
-    """The sets of hosts that reduce gradients apart, in the order of stages.
-
-    None where no pipeline leads through all of them.
-    """
+def _stages(found: Sequence[Found], layout: Layout) -> dict[str, frozenset[str]]:
+    """The set of hosts that each reduces gradients with; empty where these are no stages' sets."""
     set_of = {host: layout.span(f) for f in dense(found) for host in layout.span(f)}
     sets = set(set_of.values())
     if len(sets) < 2 or sum(map(len, sets)) != len(set_of) or len(set(map(len, sets))) > 1:
-        return None
-    sure: dict[Stages, float] = defaultdict(float)
-    for f in (f for f in found if f.role.kind == "pp"):
-        sequence = tuple(set_of.get(layout.hosts[v], frozenset()) for v in f.shape.members)
-        if len(sequence) == len(sets) and set(sequence) == sets:
-            sure[sequence] += f.order.confidence
-    return max(sure, key=lambda sequence: sure[sequence], default=None)
+        return {}
+    return set_of
 
 
-def _links(flows: Flows, found: Sequence[Found], layout: Layout) -> dict[Path, _Link]:
-    """What no other group explains, by the two hosts it joins; empty where rails are crossed."""
+def _links(
+    flows: Flows, found: Sequence[Found], layout: Layout, stage_of: Mapping[str, frozenset[str]]
+) -> dict[Path, _Link]:
+    """What no other group explains, by the two hosts it joins; empty where rails are crossed.
+
+    Or where some of it joins hosts of one stage, or of none.
+    """
     rest = np.ones(len(flows), np.bool_)
     for f in found:
         rest[f.rows] &= f.role.kind in ("pp", "unknown")
@@ -141,49 +121,119 @@ def _links(flows: Flows, found: Sequence[Found], layout: Layout) -> dict[Path, _
     of_pair: dict[Path, list[int]] = defaultdict(list)
     for row, (u, v), along in zip(rows.tolist(), ends, straight.tolist(), strict=True):
         if along:
-            of_pair[_pair(layout, u, v)].append(row)
+            of_pair[_sorted((layout.hosts[u], layout.hosts[v]))].append(row)
+    if any(stage_of.get(one) in (None, stage_of.get(other)) for one, other in of_pair):
+        return {}
     return {
         pair: _Link(np.array(some), frozenset(layout.rail[int(flows.src[row])] for row in some))
         for pair, some in of_pair.items()
     }
 
 
-def _pair(layout: Layout, u: int, v: int) -> Path:
-    return _sorted((layout.hosts[u], layout.hosts[v]))
+def _well_shown(
+    links: Mapping[Path, _Link],
+    found: Sequence[Found],
+    layout: Layout,
+    stage_of: Mapping[str, frozenset[str]],
+) -> dict[Path, _Link]:
+    """Links that several rails show, or one of them as part of a whole pipeline."""
+    stages = set(stage_of.values())
+    whole = [f for f in found if f.role.kind == "pp" and len(f.shape.members) == len(stages)]
+    paths = [[layout.hosts[v] for v in f.shape.members] for f in whole]
+    on_one = {_sorted(pair) for path in paths for pair in pairwise(path)}
+    return {
+        pair: link
+        for pair, link in links.items()
+        if len(link.rails) >= FEWEST_RAILS or pair in on_one
+    }
 
 
-def _paths(
-    links: Mapping[Path, _Link], whole: Sequence[Found], layout: Layout, stages: Stages
-) -> list[Path] | None:
-    """The path of hosts that begins at each host of the first stage.
+def _like_those(
+    links: Mapping[Path, _Link],
+    paths: Sequence[Sequence[str]],
+    stage_of: Mapping[str, frozenset[str]],
+) -> list[list[str]]:
+    """Paths of the other hosts through the same stages, where each link is the only one it can be.
 
-    None where one is not told: every host lies on one path, and is joined to no other host of the
-    stage after its own.
+    Then a link needs to be seen once, and one way, to be told.
     """
-    shown = {_pair(layout, u, v) for f in whole for u, v in pairwise(f.shape.members)}
-    stage_of = {host: n for n, stage in enumerate(stages) for host in stage}
-    after: dict[str, list[str]] = defaultdict(list)
-    for (one, other), link in links.items():
-        first, second = stage_of.get(one), stage_of.get(other)
-        if first is None or second is None:
-            return None
-        if (one, other) not in shown and len(link.rails) < FEWEST_RAILS:
-            continue
-        if second == first + 1:
-            after[one].append(other)
-        elif first == second + 1:
-            after[other].append(one)
-    paths = []
-    for host in sorted(stages[0]):
+    stages = [stage_of[host] for host in paths[0]]
+    left = set(stage_of).difference(*paths)
+    joined: dict[str, set[str]] = defaultdict(set)
+    for one, other in links:
+        if {one, other} <= left:
+            joined[one].add(other)
+            joined[other].add(one)
+    out = []
+    for host in sorted(left & stages[0]):
         path = [host]
-        while len(path) < len(stages):
-            if len(after[path[-1]]) != 1:
-                return None
-            path += after[path[-1]]
-        paths.append(tuple(path))
-    every = [host for path in paths for host in path]
-    together = len(set(every)) == len(every) and set(every) == set(layout.hosts.values())
-    return paths if together else None
+        for behind, ahead in pairwise(stages):
+            after = joined[path[-1]] & ahead
+            if len(after) != 1 or joined[min(after)] & behind != {path[-1]}:
+                break
+            path += after
+        if len(path) == len(stages):
+            out.append(path)
+    return out
+
+
+def _of_all_rails(
+    flows: Flows,
+    found: Sequence[Found],
+    layout: Layout,
+    links: Mapping[Path, _Link],
+    stage_of: Mapping[str, frozenset[str]],
+) -> list[Found]:
+    """Pipelines through all stages, drawn by the samples of all rails as if they were of one."""
+    stages = set(stage_of.values())
+    [(rail, _)] = Counter(layout.rail.values()).most_common(1)
+    one_of = {host: v for v, host in layout.hosts.items() if layout.rail[v] == rail}
+    if not links or any(host not in one_of for pair in links for host in pair):
+        return []
+    ends = np.array([flows.src, flows.dst])
+    volume = flows.bytes_per_turn.copy()
+    # All paths carry as much between two stages: what one link shows by chance is no measure.
+    carried: dict[Between, list[int]] = defaultdict(list)
+    for pair, link in links.items():
+        carried[_between(pair, stage_of)].append(int(flows.samples[link.rows].sum()))
+    for pair, link in links.items():
+        volume[link.rows] = float(np.mean(carried[_between(pair, stage_of)])) / len(link.rows)
+        for end in ends:
+            end[link.rows] = [one_of[layout.hosts[v]] for v in end[link.rows].tolist()]
+    pooled = replace(flows, src=ends[0], dst=ends[1], bytes_per_turn=volume)
+    others = [f for f in found if f.role.kind not in ("pp", "unknown")]
+    parts = [as_part(flows, f.rows, f.shape) for f in others]
+    parts += parts_of(pooled, np.concatenate([link.rows for link in links.values()]))
+    return [
+        f
+        for f in recognise(pooled, parts)
+        if f.role.kind == "pp"
+        and len(f.shape.members) == len(stages)
+        and {stage_of[layout.hosts[v]] for v in f.shape.members} == stages
+    ]
+
+
+def _along(links: Mapping[Path, _Link], path: Sequence[str], template: Found) -> list[_Link]:
+    """The links of a path; with the one that closes it, where that was seen."""
+    found = [links[_sorted(pair)] for pair in pairwise(path)]
+    closing = links.get(_sorted((path[0], path[-1])))
+    closed = template.shape.variant is not None and len(path) > 2
+    return [*found, closing] if closed and closing else found
+
+
+def _between(pair: Path, stage_of: Mapping[str, frozenset[str]]) -> Between:
+    one, other = pair
+    return frozenset((stage_of[one], stage_of[other]))
+
+
+def _rails(on_path: Sequence[_Link]) -> set[int]:
+    """The rails that any link of a path shows."""
+    return {rail for link in on_path for rail in link.rails}
+
+
+def _sorted(pair: tuple[str, str]) -> Path:
+    one, other = sorted(pair)
+    return one, other
 
 
 def _inferred(

@@ -106,15 +106,48 @@ def test_what_every_rail_shows_is_left_alone() -> None:
     assert all(not f.shape.missing for f in whole)
 
 
+def pieces(found: list[Found]) -> set[tuple[int, ...]]:
+    """Endpoints of the pipelines that lack a stage."""
+    short = [f.shape.members for f in found if f.role.kind == "pp"]
+    return {members for members in short if len(members) < STAGES}
+
+
 @pytest.mark.parametrize("hidden", [0, 1])
 def test_a_path_that_no_rail_shows_stays_open(hidden: int) -> None:
     drawn, whole = recognised(lambda r, s, _: (r, s) != (2, hidden))
-    assert [*map(id, whole)] == [*map(id, drawn)]
+    told = {path for path in PATHS if path[0] != PLACE[0, 2]}
+    assert {path for path in paths(whole) if len(path) == STAGES} == told
+    assert pieces(whole) == pieces(drawn)
+    assert len(pieces(whole)) == RAILS
+
+
+def test_no_rail_needs_to_show_a_path_whole() -> None:
+    drawn, whole = recognised(lambda r, s, rail: (r + s + rail) % 2 == 0)
+    assert {len(path) for path in paths(drawn)} == {2}
+    assert set(paths(whole)) == PATHS
+    assert len(paths(whole)) == REPLICAS * RAILS
+
+
+def test_where_others_show_the_stages_one_rail_is_enough() -> None:
+    drawn, whole = recognised(lambda r, s, rail: r != 2 or (rail == 0) == (s == 0))
+    assert len(pieces(drawn)) == RAILS
+    assert set(paths(whole)) == PATHS
 
 
 def test_a_link_that_one_rail_alone_shows_is_not_enough() -> None:
-    drawn, whole = recognised(lambda r, s, rail: r != 2 or (rail == 0) == (s == 0))
+    drawn, whole = recognised(lambda _, s, rail: (rail == 0) == (s == 0))
     assert [*map(id, whole)] == [*map(id, drawn)]
+
+
+def test_a_link_that_leads_elsewhere_as_well_leaves_its_paths_open() -> None:
+    elsewhere = [
+        wire
+        for rail in (1, 2)
+        for u, v in [(nic(PLACE[0, 0], rail), nic(PLACE[1, 1], rail))]
+        for wire in (sent(u, v, 0.0, 12), sent(v, u, 0.2, 12))
+    ]
+    _, whole = recognised(lambda r, s, rail: (r + s + rail) % 2 == 0, elsewhere)
+    assert {path for path in PATHS if path[0] == PLACE[0, 2]} == PATHS.intersection(paths(whole))
 
 
 def test_rails_that_cross_tell_nothing_of_each_other() -> None:
