@@ -30,6 +30,8 @@ from collector.schema import I64, U8, U64, TimeBasis
 _MS: Final = 1_000_000
 # No network keeps datagrams for so long, so an offset beyond it is a clock's.
 CORRECTED_NS: Final = 500 * _MS
+# But none delivers what was not sent yet: a clock that runs before ours by more than this is wrong.
+AHEAD_NS: Final = 20 * _MS
 # An exporter's clock may be wrong by a time zone or run from its own start; a stamp that differs
 # from its arrival by more than this, and fits no measured offset, says nothing.
 BELIEVED_NS: Final = 3_600_000 * _MS
@@ -156,11 +158,12 @@ def _take(e: int, low: int, high: int, arrival_ns: int, state: _State) -> None:
         state.anchor_high[e] = state.high[e]
         state.anchor_at[e] = arrival_ns
     if state.agreed[e] >= SURE_DATAGRAMS:
-        slack = _DELAY_NS if state.correction[e] else CORRECTED_NS
+        behind = _DELAY_NS if state.correction[e] else CORRECTED_NS
+        ahead = _DELAY_NS if state.correction[e] else AHEAD_NS
         off = state.correction[e]
         # It stays as it is while it fits: times must not shift by what is learnt now and then.
-        if off < state.low[e] - slack or off > state.high[e] + slack:
-            near = state.low[e] <= CORRECTED_NS and state.high[e] >= -CORRECTED_NS
+        if off < state.low[e] - ahead or off > state.high[e] + behind:
+            near = state.low[e] <= AHEAD_NS and state.high[e] >= -CORRECTED_NS
             state.correction[e] = 0 if near else state.low[e]
 
 

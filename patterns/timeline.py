@@ -47,6 +47,7 @@ FORWARD: Final = 0.25  # of the time without gradients: a forward pass, where al
 FEWEST_BUCKETS: Final = 4  # pauses from which on these bursts are no few buckets
 CLEAR_STEPS: Final = 1.5  # of the pace: so well is the share known at which a pause lies
 CLEAR: Final = 2.0  # times the shortest visible pause: nothing that chance makes
+TWO_PARTS_SURE: Final = 0.93  # right in all of 127 captures of seeds 1-3 and 101-103 that said so
 INSIDE: Final = (0.25, 0.75, 0.5)  # of a turn's volume: where turns may be counted from as well
 NO_PACE: Final = Pace(np.zeros(1), 0.0, staged=False)
 
@@ -479,7 +480,7 @@ def _read_pauses(
         "before an optimiser step and parameters after it"
     )
     sure = abs(split.share - TWO_THIRDS) <= SHARE_WITHIN or len(found) > 1
-    ceiling = (0.85 if sure else 0.75) if split.clearness >= CLEAR else 0.65
+    ceiling = (TWO_PARTS_SURE if sure else 0.75) if split.clearness >= CLEAR else 0.65
     return split, "reduce_scatter+all_gather", claim(ceiling, samples, needed, basis)
 
 

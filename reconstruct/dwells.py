@@ -27,6 +27,7 @@ PARTS: Final = 16  # of a cycle that may be several
 REFINED: Final = (-1.0, -0.5, 0.0, 0.5, 1.0)  # cells, over all turns together
 AS_WELL: Final = 0.015  # of what is foretold: several turns together foretell nearly as much as one
 NEARLY: Final = 0.06  # the same, where the order of sampling may make the difference
+BY_CHANCE: Final = 3.0  # the same of a cycle that was found in time: standard errors
 ODD: Final = 0.005  # of a beat, by which one of a cycle's is longer than the others, and
 ODD_ERRORS: Final = 5.0  # standard errors
 CLEAR: Final = 0.2  # of the dwells, that turns foretell of each other where there is a cycle
@@ -96,8 +97,10 @@ def find_cycle(walks: Sequence[Walk], turns_ns: NDArray[np.int64] | None) -> Vol
     if _is_known(found, most, known):
         return None
     told, lag = min((one for one in found if one[0] >= most - AS_WELL), key=lambda one: one[1])
+    chance = BY_CHANCE * 2 * float(np.sqrt(max(most, 0.0) / cells)) * (1 - most)
     for share, part in sorted(found, key=lambda one: one[1]):
-        if share >= most - NEARLY and _is_part(part, lag) and _all_alike(walks, lag, part, cells):
+        short = max(chance, NEARLY) if abs(part - known) <= SAME * known else NEARLY
+        if share >= most - short and _is_part(part, lag) and _all_alike(walks, lag, part, cells):
             told, lag = share, part
     if told < CLEAR or abs(lag - known) <= SAME * known:
         return None
