@@ -24,6 +24,7 @@ UNLIKE: Final = 1.6  # ratio from which on two trains of bursts have different c
 OTHERS_SPREADS: Final = 6.0  # median deviations of the other pauses, and
 OTHERS_SHARE: Final = 0.2  # of their median, by which one of another kind differs
 ALIKE: Final = 0.2  # of a pause's length or a burst's bytes: others so near are of the same train
+FEWEST_EQUAL: Final = 3  # buckets in a row, before their size says where the last one ends
 ODD: Final = 0.2  # of a train's pauses: so many may be of another length
 
 
@@ -98,6 +99,18 @@ def behind_half(split: Pause, found: list[Pause]) -> bool:
     if split.share - HALF <= SHARE_WITHIN or not after or not parts_trains(HALF, found):
         return False
     return abs(split.seconds - float(np.median(after))) <= ALIKE * float(np.median(after))
+
+
+def behind_buckets(found: list[Pause], pace: Pace) -> float | None:
+    """The share of equal buckets, where what follows is an all-gather's and no pause parts them."""
+    usual_s = float(np.median([pause.seconds for pause in found]))
+    parting = [pause.share for pause in found if pause.seconds >= usual_s / UNLIKE]
+    shares = np.array([0.0, *parting])
+    bursts = np.diff(shares)
+    if len(bursts) < FEWEST_EQUAL or _odd(bursts) > 0:
+        return None
+    end = float(shares[-1] + np.median(bursts))
+    return end if is_split(end, pace) else None
 
 
 def equal_bursts(found: list[Pause]) -> bool:

@@ -467,6 +467,11 @@ def _read_pauses(
             )
             halves = Pause(HALF, 0.0, 1.0)
             return halves, "reduce_scatter+all_gather", claim(0.7, samples, needed, basis)
+        end = splits.behind_buckets(found, pace)
+        if end is not None:
+            basis += f", all equal, and {1 - end:.0%} of the bytes behind them, as of parameters"
+            said = claim(0.75, samples, needed, basis)
+            return Pause(end, 0.0, 1.0), "reduce_scatter+all_gather", said
         if splits.could_hide(pace):
             basis += "; an optimiser's pause between two of them would not show"
             return None, "unknown", claim(0.5, 0, 1.0, basis)

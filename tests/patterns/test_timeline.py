@@ -221,6 +221,20 @@ def test_where_steps_become_longer_pauses_are_read_from_one_sort_of_them() -> No
     assert np.ptp(places) < 0.1
 
 
+@pytest.mark.parametrize("gathered", [5, 0])
+def test_equal_buckets_end_where_half_of_the_bytes_follow_at_once(gathered: int) -> None:
+    """Five buckets of gradients, and as many bytes of parameters behind a short optimiser step."""
+    rng = np.random.default_rng(1)
+    period_s, sent = 4.4, 5 + gathered
+    pauses = [4.0, *[1.0] * 4, *[0.04] * gathered]
+    lengths = np.tile(pauses, TURNS) * period_s / sum(pauses)
+    bursts = np.concatenate([[0.0], np.cumsum(lengths * rng.normal(1, 0.004, len(lengths)))])
+    found = placed(seen(job(bursts, per_turn=PER_TURN // 4)), period_s, "bursts")
+    assert found.collective == ("reduce_scatter+all_gather" if gathered else "all_reduce")
+    places = np.interp((found.ends_ns - START_NS) / 1e9, bursts, np.arange(len(bursts))) % sent
+    assert places == pytest.approx(np.full(len(places), 4 + BURST_END), abs=0.1)
+
+
 @pytest.mark.parametrize("optimiser", [1.4, 0.55])
 def test_an_optimiser_s_pause_lies_between_two_trains_of_bursts(optimiser: float) -> None:
     """Six buckets of gradients behind parts of a backward pass, six of parameters before those of a
