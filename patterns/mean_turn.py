@@ -69,14 +69,15 @@ def crude_ends(
             signal.time_ns,
             (start + (middle - reach) * length, start + (middle + reach) * length),
         )
-        around = signal.time_ns[a - 1 : b + 1]
-        if a == 0 or len(around) < 2:
+        cut_off = a == 0 or b == len(signal.time_ns)
+        around = signal.time_ns[max(a - 1, 0) : b + 1]
+        if len(around) < 2:
             continue
         begin, end = start + pause[0] * length, start + pause[1] * length
         covered = np.minimum(around[1:], end) - np.maximum(around[:-1], begin)
         best = int(covered.argmax())
-        # At the window's end only a gap that may be the whole pause is one.
-        if b == len(signal.time_ns) and covered[best] < WHOLE_PAUSE * (end - begin):
+        # At the window's edge only a gap that may be the whole pause is one.
+        if cut_off and covered[best] < WHOLE_PAUSE * (end - begin):
             continue
         found[int(around[best])] = int(around[best] + around[best + 1]) // 2
     moments = sorted(found)

@@ -30,7 +30,7 @@ A_TURN = 2  # slices of each turn
 FIRST_AND_LAST = 2  # iterations of a capture that it may show too little of
 NEAR = 0.03  # of the period
 NEAR_IN_THE_DARK = 0.5
-TOLD = 50  # slices, after which both jobs are told of
+TOLD = 56  # slices, after which both jobs are told of
 
 
 @pytest.fixture(scope="module", autouse=True)
