@@ -173,7 +173,8 @@ def bytes_together(flows: Flows, found: Sequence[Found]) -> list[float | None]:
 
     Connections of one collective carry equal volumes, and so do those of like groups of a job.
     Where all agree within their errors, their weighted mean stands for each of them, as it is
-    better known than their plain sum; else where those of one group do, theirs.
+    better known than their plain sum; else where those of one group do, theirs. Where members are
+    taken from groups like it, only the count of the samples of all tells.
     """
     like: dict[tuple[str, str, int], list[Found]] = {}
     for item in found:
@@ -182,19 +183,37 @@ def bytes_together(flows: Flows, found: Sequence[Found]) -> list[float | None]:
         key: equal_volume(flows, np.concatenate([item.rows for item in items]))
         for key, items in like.items()
     }
+    counted = {
+        key: _by_count(flows, np.concatenate([item.rows for item in items])) / len(items)
+        for key, items in like.items()
+        if any(item.alike is not None for item in items)
+    }
     out: list[float | None] = []
     for item in found:
         key = _likeness(item)
+        if key in counted:
+            out.append(counted[key] if counted[key] > 0 else None)
+            continue
         connections = float(flows.share[item.rows].sum())
         mean = mean_of[key]
         if mean is None:
             mean = equal_volume(flows, item.rows)
         else:
             connections = max(connections, _usual_connections(flows, like[key]))
-        # A few samples of the links that were seen are no measure of all.
-        plain = flows.together(item.rows) if item.alike is None else None
-        out.append(plain if mean is None else mean * connections)
+        out.append(flows.together(item.rows) if mean is None else mean * connections)
     return out
+
+
+def _by_count(flows: Flows, rows: NDArray[np.intp]) -> float:
+    """Bytes per iteration of some connections by their samples; 0 where nothing says how many.
+
+    What a sample stands for is read from the connections whose progress is well known.
+    """
+    known = (flows.samples >= MISSABLE) & (flows.bytes_per_turn > 0)
+    if not known.any():
+        return 0.0
+    each = float(np.median(flows.bytes_per_turn[known] / flows.samples[known]))
+    return each * int(flows.samples[rows].sum())
 
 
 def _likeness(item: Found) -> tuple[str, str, int]:
