@@ -17,7 +17,7 @@ from patterns.families import Drawn
 from patterns.kinds import verdicts
 from patterns.layers import Part
 from patterns.result import Algorithm, Channel, Claim, Collective, Group
-from patterns.roles import Role, collectives_seen, role_of
+from patterns.roles import Role, collectives_seen, least_on_rings, role_of
 from patterns.shape import Shape
 from patterns.stages import Chain, Lag
 from patterns.telling import tell
@@ -76,10 +76,10 @@ def recognise(flows: Flows, parts: Sequence[Part]) -> list[Found]:
     for part, shape, _ in drawn:
         samples = min(data["samples"] for _, _, data in part.graph.edges(data=True))
         items.append(Drawn(part, shape, samples, lag_of.get(id(shape), NO_LAG)))
-    found, seen = [], collectives_seen(items)
+    found, seen, on_rings = [], collectives_seen(items), least_on_rings(flows, items)
     told = verdicts(flows, items, _loose(flows, parts, items))
     for item, verdict, (*_, order) in zip(items, told, drawn, strict=True):
-        role = role_of(flows, item, verdict, seen)
+        role = role_of(flows, item, verdict, seen, on_rings)
         sure = order or _order_claim(item.shape, item.samples)
         found.append(Found(item.part.flows, item.shape, role, item.samples, sure))
     return _in_stage_order(found, {id(c.shape): c for c in chains})

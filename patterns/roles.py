@@ -6,6 +6,7 @@ whatever they run: there the kind says what it is, or the messages.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -22,6 +23,7 @@ from reconstruct.edges import Flows
 SAMPLES_FOR_PHASE: Final = 30.0
 SAMPLES_FOR_SHAPE: Final = 3.0
 ALIKE_CEILING: Final = 0.92  # larger groups of the job draw it with messages of that length
+AS_LARGER_CEILING: Final = 0.7  # they reduce as much on rings
 # What two members run who serve a kind.
 PAIRED: Final[dict[Kind, AlgorithmName]] = {"pp": "chain", "ep": "all_to_all", "cp": "ring"}
 COLLECTIVES: Final[dict[str | None, AlgorithmName]] = {"ring_simple": "ring", "tree_simple": "tree"}
@@ -57,7 +59,34 @@ def collectives_seen(drawn: Iterable[Drawn]) -> dict[int, AlgorithmName]:
     return {length: names.pop() for length, names in found.items() if len(names) == 1}
 
 
-def role_of(flows: Flows, item: Drawn, verdict: Verdict, seen: Mapping[int, AlgorithmName]) -> Role:
+def least_on_rings(flows: Flows, drawn: Iterable[Drawn]) -> float:
+    """The smallest buffer that rings of more than two members reduce, bytes; inf without such.
+
+    What NCCL reduces on rings, it does so among fewer members too: rings lose by their length only.
+    """
+    rings = [i for i in drawn if i.shape.algorithm == "ring" and len(i.shape.members) > 2]
+    reduced = [_buffer_bytes(flows, item) for item in rings if _written(flows, item)]
+    return min(reduced, default=math.inf)
+
+
+def _buffer_bytes(flows: Flows, item: Drawn) -> float:
+    """Bytes that a ring reduces in a turn: each edge carries 2 (n - 1) / n times as much."""
+    n = len(item.shape.members)
+    on_edge = flows.together(item.part.flows) / item.part.graph.number_of_edges()
+    return on_edge * n / (2 * (n - 1))
+
+
+def _written(flows: Flows, item: Drawn) -> bool:
+    return bool(flows.written[item.part.flows].all())
+
+
+def role_of(
+    flows: Flows,
+    item: Drawn,
+    verdict: Verdict,
+    seen: Mapping[int, AlgorithmName],
+    on_rings: float = math.inf,
+) -> Role:
     """Role of a part with a shape.
 
     Parameters
@@ -68,6 +97,8 @@ def role_of(flows: Flows, item: Drawn, verdict: Verdict, seen: Mapping[int, Algo
         What it serves.
     seen : mapping
         See `collectives_seen`.
+    on_rings : float
+        See `least_on_rings`.
     """
     samples, needed = verdict.samples, SAMPLES_FOR_SHAPE
     if verdict.kind == "dp":
@@ -76,7 +107,7 @@ def role_of(flows: Flows, item: Drawn, verdict: Verdict, seen: Mapping[int, Algo
         samples = 0
     kind = claim(verdict.ceiling, samples, needed, verdict.basis)
     if len(item.shape.members) == 2:
-        algorithm, drawn = _of_pair(flows, item, kind, verdict.kind, seen)
+        algorithm, drawn = _of_pair(flows, item, kind, verdict.kind, seen, on_rings)
     else:
         algorithm, drawn = item.shape.algorithm, _shown(item)
     sent = messages.is_point_to_point(item.part.message_class)
@@ -101,7 +132,12 @@ def _shown(item: Drawn) -> Claim:
 
 
 def _of_pair(
-    flows: Flows, item: Drawn, sure: Claim, kind: Kind, seen: Mapping[int, AlgorithmName]
+    flows: Flows,
+    item: Drawn,
+    sure: Claim,
+    kind: Kind,
+    seen: Mapping[int, AlgorithmName],
+    on_rings: float,
 ) -> tuple[AlgorithmName, Claim]:
     """What two members run, of whose kind we are so `sure`."""
     if kind in PAIRED:
@@ -115,6 +151,10 @@ def _of_pair(
         return larger, alike
     if told is not None:
         return told, claim(MESSAGES_CEILING, total, SAMPLES_FOR_SHAPE, basis)
+    unread = item.part.message_class == messages.UNKNOWN
+    if kind == "dp" and unread and _written(flows, item) and _buffer_bytes(flows, item) >= on_rings:
+        basis = "no length of message was read; larger groups reduce no more, on rings"
+        return "ring", claim(AS_LARGER_CEILING, total, SAMPLES_FOR_SHAPE, basis)
     return "unknown", claim(0.5, 0, 1.0, "two members draw a ring, a tree and stages alike")
 
 

@@ -254,6 +254,19 @@ def test_a_pair_runs_what_larger_groups_run_with_messages_of_its_length() -> Non
     assert min(role.algorithm_claim.confidence for role in pairs) > 0.9
 
 
+@pytest.mark.parametrize(("volume", "algorithm"), [(200 * MIB, "ring"), (40 * MIB, "unknown")])
+def test_a_pair_without_a_length_runs_what_larger_groups_run_on_less(
+    volume: int, algorithm: str
+) -> None:
+    unread = replace(GRADIENTS, bytes=volume, lengths=UNREAD)
+    dense = [w for w in experts(6) if w.bytes == 260 * MIB]
+    exchange = [w for block in blocks(12, 6) for w in everyone(block, BLOCKS, 0.3)]
+    wires = [*dense, *exchange, *(w for pair in strides(12, 6) for w in ring(pair, unread))]
+    pairs = [f.role for f in found_in(wires) if len(f.shape.members) == 2]
+    assert {(role.kind, role.algorithm) for role in pairs} == {("dp", algorithm)}
+    assert max(role.algorithm_claim.confidence for role in pairs) < 0.8
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.permutations(range(12)), st.randoms(use_true_random=False))
 def test_names_and_order_do_not_matter(names: list[int], random: Random) -> None:
