@@ -72,8 +72,8 @@ def least_on_rings(flows: Flows, drawn: Iterable[Drawn]) -> float:
 def _buffer_bytes(flows: Flows, item: Drawn) -> float:
     """Bytes that a ring reduces in a turn: each edge carries 2 (n - 1) / n times as much."""
     n = len(item.shape.members)
-    on_edge = flows.together(item.part.flows) / item.part.graph.number_of_edges()
-    return on_edge * n / (2 * (n - 1))
+    edges: int = item.part.graph.number_of_edges()
+    return flows.together(item.part.flows) / edges * n / (2 * (n - 1))
 
 
 def _written(flows: Flows, item: Drawn) -> bool:
