@@ -23,6 +23,7 @@ from reconstruct.bins import Progress
 
 NEAR_SHARES: Final = (0.06, 0.12, 0.25, 0.5)  # rows this close to a share tell when it was reached
 ROWS_PER_TURN: Final = 8  # enough of them to go no further away
+MOST_OF: Final = 0.5  # of the usual rows of a turn
 CURVE_BINS: Final = 10
 ROUNDS: Final = 4
 LATEST: Final = 0.9  # quantile of the groups' ends: the last of them, less their noise
@@ -200,9 +201,17 @@ def _rounds_lost(
 
 
 def has_reached(clock: VolumeClock, share: float, turn: int) -> bool:
-    """Whether samples of a turn come near enough to a share to say when it was reached."""
-    left = share - clock.share[clock.turn == turn]
-    return bool(((left >= 0) & (left < NEAR_SHARES[-1])).sum() >= ROWS_PER_TURN)
+    """Whether samples of a turn come near enough to a share to say when it was reached.
+
+    Where turns have few of them, half as many as usual will do, if they come as near.
+    """
+    left = share - clock.share
+    near = (left >= 0) & (left < NEAR_SHARES[-1]) & (clock.turn <= turn)
+    rows = np.bincount(clock.turn[near], minlength=turn + 1)
+    if rows[turn] >= ROWS_PER_TURN:
+        return True
+    usual = float(np.median(rows[1:turn])) if turn > FEWEST_TURNS else np.inf
+    return bool(rows[turn] >= MOST_OF * usual > 0) and is_through(clock, share, turn)
 
 
 def is_through(clock: VolumeClock, share: float, turn: int) -> bool:

@@ -21,6 +21,7 @@ EDGE_WITHIN: Final = 0.45  # the same of the first and the last step, as far as 
 ERRORS: Final = 2.0  # standard errors
 FEWEST_TO_AGREE: Final = 3  # connections, before their spread says how well they know
 TO_SIGMA: Final = 1.2533 * 1.4826  # of a median, by the median distance from it
+CLOSEST: Final = 0.05  # iterations between two samples: no weight is beyond that of so few
 READABLE: Final = 0.1  # median distance from whole, up to which the bytes tell anything
 BREAK: Final = 1.5  # ends that one step of an odd volume may cost; a false end makes two such steps
 LOOK_BACK: Final = 8  # ends in a row that may be false
@@ -162,7 +163,9 @@ def folded(turns: NDArray[np.float64]) -> NDArray[np.float64]:
 def _passed(
     progress: Progress, connections: NDArray[np.int32], moments_ns: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Iterations' worth of bytes between moments, by the median living connection.
+    """Iterations' worth of bytes between moments, by the weighted median of living connections.
+
+    One counts the more, the less it sent between its samples around both moments.
 
     Returns
     -------
@@ -170,7 +173,7 @@ def _passed(
         With the standard error of that median. Empty where no connection has samples.
     """
     bins = progress.bins
-    told = []
+    told, weights = [], []
     for connection in connections:
         first, last = np.searchsorted(bins.connection, (connection, connection + 1))
         if last - first < 2:
@@ -185,16 +188,35 @@ def _passed(
         lived = lived[1:] & lived[:-1]
         typical = float(np.median(steps[lived])) if lived.any() else 0.0
         if typical > 0:
+            open_ = np.abs(bins.first_seq[late] - bins.last_seq[early]) / typical
             told.append(np.where(lived, steps / typical, np.nan))
+            weights.append(1 / (open_[1:] ** 2 + open_[:-1] ** 2 + CLOSEST**2))
     if not told:
         return np.zeros(0), np.zeros(0)
-    every = np.array(told)
+    every, weight = np.array(told), np.array(weights)
     unknown = np.isnan(every).all(axis=0)
     every[:, unknown] = 1.0  # no connection lived on: as good as one
-    middle = np.nanmedian(every, axis=0)
-    spread = TO_SIGMA * np.nanmedian(np.abs(every - middle), axis=0)
-    lived = (~np.isnan(every)).sum(axis=0)
-    return middle, np.where(lived < FEWEST_TO_AGREE, np.inf, spread / np.sqrt(lived))
+    weight[np.isnan(every)] = 0.0
+    middle = _weighted_median(np.nan_to_num(every), weight)
+    away = np.abs(np.nan_to_num(every) - middle)
+    spread = TO_SIGMA * _weighted_median(away, weight)
+    counted = weight.sum(axis=0) ** 2 / (weight**2).sum(axis=0)
+    lived = (weight > 0).sum(axis=0)
+    return middle, np.where(lived < FEWEST_TO_AGREE, np.inf, spread / np.sqrt(counted))
+
+
+def _weighted_median(
+    value: NDArray[np.float64], weight: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Of each column; between the two values that part the weight."""
+    order = np.argsort(value, axis=0, kind="stable")
+    ranked = np.take_along_axis(value, order, axis=0)
+    gone = np.cumsum(np.take_along_axis(weight, order, axis=0), axis=0)
+    half = gone[-1] / 2
+    columns = np.arange(value.shape[1])
+    low = np.minimum((gone < half).sum(axis=0), len(value) - 1)
+    high = np.minimum((gone <= half).sum(axis=0), len(value) - 1)
+    return np.asarray((ranked[low, columns] + ranked[high, columns]) / 2)
 
 
 def _chain(passed: NDArray[np.float64], within: NDArray[np.float64]) -> list[int]:
