@@ -162,7 +162,8 @@ def _take(e: int, low: int, high: int, arrival_ns: int, state: _State) -> None:
         ahead = _DELAY_NS if state.correction[e] else AHEAD_NS
         off = state.correction[e]
         # It stays as it is while it fits: times must not shift by what is learnt now and then.
-        if off < state.low[e] - ahead or off > state.high[e] + behind:
+        over = off > 0 and state.low[e] <= 0 and off > state.high[e] + AHEAD_NS
+        if over or off < state.low[e] - ahead or off > state.high[e] + behind:
             near = state.low[e] <= AHEAD_NS and state.high[e] >= -CORRECTED_NS
             state.correction[e] = 0 if near else state.low[e]
 

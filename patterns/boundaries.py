@@ -114,9 +114,12 @@ def read_clock(
     # Outside the first and the last pause there may be more turns than one, and where telemetry was
     # missing the counter may have gone round, so that the volume does not tell.
     time = bins.last_ns[rows]
-    away_ns = int(BLIND * np.median(np.diff(pauses_ns)))
     told = (volume >= -1 - BEYOND) & (volume <= len(pauses_ns) + BEYOND)
-    told &= (time >= pauses_ns[0] - away_ns) & (time <= pauses_ns[-1] + away_ns)
+    if len(pauses_ns) > 1:
+        lasted_ns = np.diff(pauses_ns)
+        usual_ns = np.median(lasted_ns)
+        told &= time >= pauses_ns[0] - BLIND * max(usual_ns, lasted_ns[0])
+        told &= time <= pauses_ns[-1] + BLIND * max(usual_ns, lasted_ns[-1])
     time = time[told]
     turn = np.searchsorted(pauses_ns, time)
     origin = int(pauses_ns[0])
@@ -133,6 +136,8 @@ def read_clock(
 
 def _blind(time_ns: NDArray[np.int64], pauses_ns: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Pauses in a stretch without samples of any connection; bool[k]."""
+    if len(pauses_ns) < 2:
+        return np.zeros(len(pauses_ns), np.bool_)
     after = np.clip(np.searchsorted(time_ns, pauses_ns), 1, len(time_ns) - 1)
     silent = time_ns[after] - time_ns[after - 1]
     return np.asarray(silent > BLIND * np.median(np.diff(pauses_ns)))

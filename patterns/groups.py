@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from patterns import stages
+from patterns import messages, stages
 from patterns.claim import AMBIGUOUS_CEILING, INFERRED_CEILING, SHAPE_CEILING, claim, weakest
 from patterns.equality import equal_volume
 from patterns.families import Drawn
@@ -76,8 +76,14 @@ def recognise(flows: Flows, parts: Sequence[Part]) -> list[Found]:
     for part, shape, _ in drawn:
         samples = min(data["samples"] for _, _, data in part.graph.edges(data=True))
         items.append(Drawn(part, shape, samples, lag_of.get(id(shape), NO_LAG)))
-    found, seen, on_rings = [], collectives_seen(items), least_on_rings(flows, items)
+    found, seen = [], collectives_seen(items)
     told = verdicts(flows, items, _loose(flows, parts, items))
+    reducing = [
+        item
+        for item, verdict in zip(items, told, strict=True)
+        if verdict.kind == "dp" and not messages.is_point_to_point(item.part.message_class)
+    ]
+    on_rings = least_on_rings(flows, reducing)
     for item, verdict, (*_, order) in zip(items, told, drawn, strict=True):
         role = role_of(flows, item, verdict, seen, on_rings)
         sure = order or _order_claim(item.shape, item.samples)
@@ -191,7 +197,7 @@ def bytes_together(flows: Flows, found: Sequence[Found]) -> list[float | None]:
     out: list[float | None] = []
     for item in found:
         key = _likeness(item)
-        if key in counted:
+        if key in counted and np.median(flows.samples[item.rows]) < MISSABLE:
             out.append(counted[key] if counted[key] > 0 else None)
             continue
         connections = float(flows.share[item.rows].sum())
@@ -212,7 +218,8 @@ def _by_count(flows: Flows, rows: NDArray[np.intp]) -> float:
     known = (flows.samples >= MISSABLE) & (flows.bytes_per_turn > 0)
     if not known.any():
         return 0.0
-    each = float(np.median(flows.bytes_per_turn[known] / flows.samples[known]))
+    moved = flows.bytes_per_turn[known] * flows.share[known]
+    each = float(np.median(moved / flows.samples[known]))
     return each * int(flows.samples[rows].sum())
 
 

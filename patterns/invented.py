@@ -20,6 +20,7 @@ WHOLE_WITHIN: Final = 0.25  # iterations: what passed between two ends is whole 
 EDGE_WITHIN: Final = 0.45  # the same of the first and the last step, as far as these are known
 ERRORS: Final = 2.0  # standard errors
 FEWEST_TO_AGREE: Final = 3  # connections, before their spread says how well they know
+FEWEST_TO_COUNT: Final = 1.5  # the same by their weights: one alone agrees with itself
 TO_SIGMA: Final = 1.2533 * 1.4826  # of a median, by the median distance from it
 CLOSEST: Final = 0.05  # iterations between two samples: no weight is beyond that of so few
 READABLE: Final = 0.1  # median distance from whole, up to which the bytes tell anything
@@ -201,8 +202,8 @@ def _passed(
     away = np.abs(np.nan_to_num(every) - middle)
     spread = TO_SIGMA * _weighted_median(away, weight)
     counted = weight.sum(axis=0) ** 2 / (weight**2).sum(axis=0)
-    lived = (weight > 0).sum(axis=0)
-    return middle, np.where(lived < FEWEST_TO_AGREE, np.inf, spread / np.sqrt(counted))
+    few = ((weight > 0).sum(axis=0) < FEWEST_TO_AGREE) | (counted < FEWEST_TO_COUNT)
+    return middle, np.where(few, np.inf, spread / np.sqrt(counted))
 
 
 def _weighted_median(

@@ -22,7 +22,7 @@ from patterns.parallelism import Layout, host_sets, parallelism
 from patterns.rails import whole_pipelines
 from patterns.result import Claim, Collective, EdgeVolume, Group, JobResult, Rank
 from patterns.rhythm import iterations_between, median_period, period_claim
-from patterns.servers import without_servers
+from patterns.servers import is_star, without_servers
 from patterns.timeline import Timeline
 from patterns.turns import Marks, marks_of
 from reconstruct.bins import Progress, Verb
@@ -228,7 +228,7 @@ def is_job(
     """
     total = float(np.nansum(flows.bytes_per_turn))
     carried = sum(float(np.nansum(flows.bytes_per_turn[f.rows])) for f in found)
-    if total <= 0 or carried < EXPLAINED * total:
+    if total <= 0 or carried < EXPLAINED * total or is_star(flows, found):
         return False
     if any(f.role.algorithm != "unknown" for f in found):
         return True

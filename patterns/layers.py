@@ -119,9 +119,9 @@ def _clean(finer: Sequence[Part], part: Part) -> bool:
     shapes = [piece.shape for piece in finer]
     if any(shape is None or shape.missing for shape in shapes):
         return False
-    sizes = [len(shape.members) for shape in shapes if shape is not None]
-    pairs = sizes.count(2)
-    return pairs == 0 or (pairs < len(sizes) and 2 * pairs == len(part.graph))
+    drawn = [shape.members for shape in shapes if shape is not None]
+    pairs = [members for members in drawn if len(members) == 2]
+    return not pairs or (len(pairs) < len(drawn) and len(set().union(*pairs)) == len(part.graph))
 
 
 def _best(

@@ -1,4 +1,4 @@
-"""Rails: pipelines that only some of a job's rails show whole.
+"""Rails: pipelines that only all of a job's rails together show whole.
 
 A pipeline carries about one percent of a job's bytes, so where samples are scarce many of its links
 are never seen. But stages talk rail by rail, each GPU of a host to the one of its place in the next
@@ -8,8 +8,9 @@ stands for all.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
@@ -23,12 +24,14 @@ from patterns.layers import as_part, parts_of
 from patterns.parallelism import Layout, dense
 from patterns.result import Claim
 from patterns.shape import ShapeChannel, both_ways
+from patterns.stages import backwards
 from reconstruct.edges import Flows
 
 CEILING: Final = 0.95  # for a path that many rails show
 RAILS_NEEDED: Final = 1.5  # that show each link: two thirds of the way to that
 FEWEST_RAILS: Final = 2  # that show a link, if no whole pipeline does
-STRAIGHT: Final = 0.95  # of the samples between hosts stay on their rail
+STRAIGHT: Final = 0.95  # of the samples stay on their rail, and lead to another stage
+CLOSING_ERRORS: Final = 4.0  # standard errors, by which the link that closes a circle is lighter
 
 Path = tuple[str, str]
 Between = frozenset[frozenset[str]]
@@ -62,15 +65,17 @@ def whole_pipelines(flows: Flows, found: Sequence[Found], layout: Layout) -> lis
     scarce = [flows.samples[link.rows] for link in links.values()]
     if not scarce or np.median(np.concatenate(scarce)) >= MISSABLE:
         return list(found)
-    known = {f.shape.members: f for f in found if f.role.kind == "pp"}
+    known = {frozenset(f.shape.members): f for f in found if f.role.kind == "pp"}
     nic = {(host, layout.rail[v]): v for v, host in layout.hosts.items()}
     well_shown = _well_shown(links, found, layout, stage_of)
     drawn = _of_all_rails(flows, found, layout, well_shown, stage_of)
-    paths = [(each, [layout.hosts[v] for v in each.shape.members]) for each in drawn]
-    if drawn:
-        template = max(drawn, key=lambda f: (f.order.confidence, f.samples))
-        known_paths = [path for _, path in paths]
-        paths += [(template, path) for path in _like_those(links, known_paths, stage_of)]
+    if not drawn:
+        return list(found)
+    template = max(drawn, key=lambda f: (f.order.confidence, f.samples))
+    stages = [stage_of[layout.hosts[v]] for v in template.shape.members]
+    paths = [_in_order(each, template, layout, stages, stage_of) for each in drawn]
+    left = set(stage_of).difference(*(path for _, path in paths))
+    paths += [(template, path) for path in _like_those(links, left, stages)]
     along = [_along(links, path, template) for template, path in paths]
     shown = Counter(rail for on_path in along for rail in _rails(on_path))
     usual = {rail for rail, count in shown.items() if 2 * count >= len(paths)}
@@ -79,8 +84,9 @@ def whole_pipelines(flows: Flows, found: Sequence[Found], layout: Layout) -> lis
         rows = np.unique(np.concatenate([link.rows for link in on_path]))
         for rail in sorted(usual | _rails(on_path)):
             members = tuple(nic[host, rail] for host in path if (host, rail) in nic)
-            if members in known:
-                pipelines.append(known[members])
+            seen = known.get(frozenset(members))
+            if seen is not None and len(members) == len(path):
+                pipelines.append(_turned(seen, members, template))
             elif len(members) == len(path):
                 votes = min(len(link.rails) for link in on_path)
                 pipelines.append(_inferred(flows, members, rows, votes, template))
@@ -106,23 +112,23 @@ def _stages(found: Sequence[Found], layout: Layout) -> dict[str, frozenset[str]]
 def _links(
     flows: Flows, found: Sequence[Found], layout: Layout, stage_of: Mapping[str, frozenset[str]]
 ) -> dict[Path, _Link]:
-    """What no other group explains, by the two hosts it joins; empty where rails are crossed.
+    """What no other group explains, by the two hosts of unlike stages that it joins.
 
-    Or where some of it joins hosts of one stage, or of none.
+    Empty where much of it crosses rails, or joins hosts of one stage.
     """
     rest = np.ones(len(flows), np.bool_)
     for f in found:
         rest[f.rows] &= f.role.kind in ("pp", "unknown")
     rows = np.flatnonzero(rest & flows.written & (flows.samples > 0))
     ends = list(zip(flows.src[rows].tolist(), flows.dst[rows].tolist(), strict=True))
-    straight = np.array([layout.rail[u] == layout.rail[v] for u, v in ends], np.bool_)
-    if flows.samples[rows[straight]].sum() < STRAIGHT * flows.samples[rows].sum():
-        return {}
     of_pair: dict[Path, list[int]] = defaultdict(list)
-    for row, (u, v), along in zip(rows.tolist(), ends, straight.tolist(), strict=True):
-        if along:
-            of_pair[_sorted((layout.hosts[u], layout.hosts[v]))].append(row)
-    if any(stage_of.get(one) in (None, stage_of.get(other)) for one, other in of_pair):
+    for row, (u, v) in zip(rows.tolist(), ends, strict=True):
+        one, other = layout.hosts[u], layout.hosts[v]
+        apart = stage_of.get(one) not in (None, stage_of.get(other)) and other in stage_of
+        if layout.rail[u] == layout.rail[v] and apart:
+            of_pair[_sorted((one, other))].append(row)
+    told = flows.samples[[row for some in of_pair.values() for row in some]].sum()
+    if told < STRAIGHT * flows.samples[rows].sum():
         return {}
     return {
         pair: _Link(np.array(some), frozenset(layout.rail[int(flows.src[row])] for row in some))
@@ -148,17 +154,37 @@ def _well_shown(
     }
 
 
+def _in_order(
+    drawn: Found,
+    template: Found,
+    layout: Layout,
+    stages: Sequence[frozenset[str]],
+    stage_of: Mapping[str, frozenset[str]],
+) -> tuple[Found, list[str]]:
+    """A pipeline and its path, in the order in which the surest of them passes the stages."""
+    path = [layout.hosts[v] for v in drawn.shape.members]
+    if stage_of[path[0]] == stages[0]:
+        return drawn, path
+    turned = replace(drawn, shape=backwards(drawn.shape), order=template.order)
+    return turned, path[::-1]
+
+
+def _turned(seen: Found, members: tuple[int, ...], template: Found) -> Found:
+    """A pipeline that its rail shows whole, in the surer of both orders."""
+    if seen.shape.members != members[::-1] or seen.order.confidence >= template.order.confidence:
+        return seen
+    return replace(seen, shape=backwards(seen.shape), order=template.order)
+
+
 def _like_those(
     links: Mapping[Path, _Link],
-    paths: Sequence[Sequence[str]],
-    stage_of: Mapping[str, frozenset[str]],
+    left: Set[str],
+    stages: Sequence[frozenset[str]],
 ) -> list[list[str]]:
-    """Paths of the other hosts through the same stages, where each link is the only one it can be.
+    """Paths of the hosts that are left through the same stages, where no link can be another.
 
     Then a link needs to be seen once, and one way, to be told.
     """
-    stages = [stage_of[host] for host in paths[0]]
-    left = set(stage_of).difference(*paths)
     joined: dict[str, set[str]] = defaultdict(set)
     for one, other in links:
         if {one, other} <= left:
@@ -186,7 +212,9 @@ def _of_all_rails(
 ) -> list[Found]:
     """Pipelines through all stages, drawn by the samples of all rails as if they were of one."""
     stages = set(stage_of.values())
-    [(rail, _)] = Counter(layout.rail.values()).most_common(1)
+    # The gradient groups of a rail say which way its pipelines run.
+    reducing = Counter(layout.rail[v] for f in dense(found) for v in f.shape.members)
+    [(rail, _)] = reducing.most_common(1)
     one_of = {host: v for v, host in layout.hosts.items() if layout.rail[v] == rail}
     if not links or any(host not in one_of for pair in links for host in pair):
         return []
@@ -196,6 +224,11 @@ def _of_all_rails(
     carried: dict[Between, list[int]] = defaultdict(list)
     for pair, link in links.items():
         carried[_between(pair, stage_of)].append(int(flows.samples[link.rows].sum()))
+    totals = sorted(map(sum, carried.values()))
+    if len(totals) == len(stages) > 2 and (
+        totals[1] - totals[0] < CLOSING_ERRORS * math.sqrt(totals[0] + totals[1])
+    ):
+        return []  # by which link a circle is closed, its samples do not tell
     for pair, link in links.items():
         volume[link.rows] = float(np.mean(carried[_between(pair, stage_of)])) / len(link.rows)
         for end in ends:
@@ -203,11 +236,13 @@ def _of_all_rails(
     pooled = replace(flows, src=ends[0], dst=ends[1], bytes_per_turn=volume)
     others = [f for f in found if f.role.kind not in ("pp", "unknown")]
     parts = [as_part(flows, f.rows, f.shape) for f in others]
-    parts += parts_of(pooled, np.concatenate([link.rows for link in links.values()]))
+    rows = np.concatenate([link.rows for link in links.values()])
+    parts += parts_of(pooled, rows)
     return [
         f
         for f in recognise(pooled, parts)
         if f.role.kind == "pp"
+        and np.isin(f.rows, rows).all()
         and len(f.shape.members) == len(stages)
         and {stage_of[layout.hosts[v]] for v in f.shape.members} == stages
     ]

@@ -60,20 +60,19 @@ def collectives_seen(drawn: Iterable[Drawn]) -> dict[int, AlgorithmName]:
 
 
 def least_on_rings(flows: Flows, drawn: Iterable[Drawn]) -> float:
-    """The smallest buffer that rings of more than two members reduce, bytes; inf without such.
+    """The smallest buffer that rings of more than two members move, bytes; inf without such.
 
     What NCCL reduces on rings, it does so among fewer members too: rings lose by their length only.
     """
     rings = [i for i in drawn if i.shape.algorithm == "ring" and len(i.shape.members) > 2]
-    reduced = [_buffer_bytes(flows, item) for item in rings if _written(flows, item)]
-    return min(reduced, default=math.inf)
+    moved = [_buffer_bytes(flows, item) for item in rings if _written(flows, item)]
+    return min((each for each in moved if each > 0), default=math.inf)
 
 
 def _buffer_bytes(flows: Flows, item: Drawn) -> float:
-    """Bytes that a ring reduces in a turn: each edge carries 2 (n - 1) / n times as much."""
+    """Bytes that a ring reduces in a turn: each member sends 2 (n - 1) / n times as much."""
     n = len(item.shape.members)
-    edges: int = item.part.graph.number_of_edges()
-    return flows.together(item.part.flows) / edges * n / (2 * (n - 1))
+    return flows.together(item.part.flows) / (2 * (n - 1))
 
 
 def _written(flows: Flows, item: Drawn) -> bool:

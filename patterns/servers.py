@@ -7,12 +7,28 @@ sends to whom.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
 from patterns.groups import Found
 from reconstruct.bins import Progress, Verb
+from reconstruct.edges import Flows
 from reconstruct.jobs import Candidate
+
+FEWEST_CLIENTS: Final = 3
+
+
+def is_star(flows: Flows, found: list[Found]) -> bool:
+    """Whether all groups of a job have one member in common, and talk with no other.
+
+    A server and its clients draw that: by volumes that differ a little, now some of them look like
+    a group and now others.
+    """
+    rows = np.concatenate([f.rows for f in found])
+    ends = [frozenset(pair) for pair in zip(flows.src[rows], flows.dst[rows], strict=True)]
+    hubs = frozenset.intersection(*ends)
+    return len(hubs) == 1 and len(set(ends)) >= FEWEST_CLIENTS
 
 
 def without_servers(progress: Progress, candidate: Candidate, found: list[Found]) -> Candidate:

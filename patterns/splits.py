@@ -101,8 +101,20 @@ def behind_half(split: Pause, found: list[Pause]) -> bool:
     return abs(split.seconds - float(np.median(after))) <= ALIKE * float(np.median(after))
 
 
+def as_buckets(split: Pause, found: list[Pause]) -> bool:
+    """Whether equal buckets of one all-reduce may pause so, but for the length of one pause."""
+    if len(found) == 1 or parts_trains(split.share, found):
+        return False
+    bursts = np.diff([0.0, *(pause.share for pause in found), 1.0])
+    times = bursts / bursts.min()
+    return bool(np.all(np.abs(times - np.rint(times)) <= ALIKE))
+
+
 def behind_buckets(found: list[Pause], pace: Pace) -> float | None:
-    """The share of equal buckets, where what follows is an all-gather's and no pause parts them."""
+    """The share of equal buckets, where what follows is an all-gather's and no pause parts them.
+
+    Pauses as long as theirs would show behind the last one.
+    """
     usual_s = float(np.median([pause.seconds for pause in found]))
     parting = [pause.share for pause in found if pause.seconds >= usual_s / UNLIKE]
     shares = np.array([0.0, *parting])
@@ -110,7 +122,8 @@ def behind_buckets(found: list[Pause], pace: Pace) -> float | None:
     if len(bursts) < FEWEST_EQUAL or _odd(bursts) > 0:
         return None
     end = float(shares[-1] + np.median(bursts))
-    return end if is_split(end, pace) else None
+    hidden_s = shortest_visible(pace)[round(end * pace.steps) : -1].max(initial=0.0)
+    return end if is_split(end, pace) and hidden_s < usual_s else None
 
 
 def equal_bursts(found: list[Pause]) -> bool:

@@ -469,7 +469,7 @@ def _read_pauses(
             return halves, "reduce_scatter+all_gather", claim(0.7, samples, needed, basis)
         end = splits.behind_buckets(found, pace)
         if end is not None:
-            basis += f", all equal, and {1 - end:.0%} of the bytes behind them, as of parameters"
+            basis = f"equal buckets of {end:.0%} of the bytes, and all others behind, as parameters"
             said = claim(0.75, samples, needed, basis)
             return Pause(end, 0.0, 1.0), "reduce_scatter+all_gather", said
         if splits.could_hide(pace):
@@ -485,7 +485,8 @@ def _read_pauses(
         "before an optimiser step and parameters after it"
     )
     sure = abs(split.share - TWO_THIRDS) <= SHARE_WITHIN or len(found) > 1
-    ceiling = (TWO_PARTS_SURE if sure else 0.75) if split.clearness >= CLEAR else 0.65
+    likely = TWO_PARTS_SURE if not splits.as_buckets(split, found) else 0.85
+    ceiling = (likely if sure else 0.75) if split.clearness >= CLEAR else 0.65
     return split, "reduce_scatter+all_gather", claim(ceiling, samples, needed, basis)
 
 

@@ -23,7 +23,8 @@ Marks = Literal["burst", "bursts", "steps", "halves", "begin"]
 and an all-gather), steps of reducing, steps that are such halves, or, where nothing reduces, the
 first transfer."""
 
-SHARDING: Final = ("ring", "recursive")  # what reduce-scatters and all-gathers run over
+# What reduce-scatters and all-gathers run over, or may: two members do not show what they run.
+SHARDING: Final = ("ring", "recursive", "unknown")
 SEEN_TO_END: Final = 8.0  # samples of an edge and turn, that show when each ends
 FEWEST_ROWS: Final = 4  # of a connection, to say when in a turn it ends
 BUSY: Final = (0.05, 0.95)  # quantiles of a connection's rows: between them it is busy

@@ -112,6 +112,15 @@ def test_what_comes_before_it_was_taken_is_of_a_clock_that_is_ahead(ahead_ms: in
     assert 0 <= ahead_ms * MS - correction <= 2 * MS
 
 
+def test_a_clock_that_was_ahead_and_is_right_again_is_left_alone() -> None:
+    agent = Agent(40 * MS)
+    agent.send(*every_100_ms(1, 50))
+    assert agent.clocks.corrections(1)[0] > 0
+    agent.offset_ns = 0
+    agent.send(*every_100_ms(51, 1800))
+    assert agent.clocks.corrections(1).tolist() == [0]
+
+
 def test_a_correction_stays_while_it_fits() -> None:
     agent = Agent(-3000 * MS)
     agent.send(*every_100_ms(1, 20))

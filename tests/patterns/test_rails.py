@@ -13,7 +13,7 @@ from patterns.parallelism import Layout
 from patterns.rails import whole_pipelines
 from tests.patterns.made import Wire, flows_of, rows
 
-STAGES, REPLICAS, RAILS = 3, 3, 4
+STAGES, REPLICAS, RAILS = 3, 3, 6
 HOSTS = STAGES * REPLICAS
 Seen = Callable[[int, int, int], bool]
 
@@ -148,6 +148,24 @@ def test_a_link_that_leads_elsewhere_as_well_leaves_its_paths_open() -> None:
     ]
     _, whole = recognised(lambda r, s, rail: (r + s + rail) % 2 == 0, elsewhere)
     assert {path for path in PATHS if path[0] == PLACE[0, 2]} == PATHS.intersection(paths(whole))
+
+
+def test_a_stray_sample_inside_a_stage_changes_nothing() -> None:
+    stray = [Wire(nic(PLACE[0, 0], 1), nic(PLACE[0, 1], 1), bytes=2e7, samples=1)]
+    _, whole = recognised(lambda r, s, rail: (r + s + rail) % 2 == 0, stray)
+    assert set(paths(whole)) == PATHS
+
+
+@pytest.mark.parametrize(("closing", "told"), [(6, True), (10, False)])
+def test_where_a_circle_closes_is_told_only_by_samples_enough(closing: int, told: bool) -> None:
+    """As an interleaved pipeline's does, between its last stage and its first."""
+    circle = []
+    for rail in range(STAGES - 1, RAILS, STAGES):
+        for replica in range(REPLICAS):
+            u, v = (nic(PLACE[stage, replica], rail) for stage in (STAGES - 1, 0))
+            circle += [sent(u, v, 0.0, closing), sent(v, u, 0.2, closing)]
+    _, whole = recognised(lambda _, s, rail: rail % STAGES == s, circle)
+    assert {path for path in paths(whole) if len(path) == STAGES} == (PATHS if told else set())
 
 
 def test_rails_that_cross_tell_nothing_of_each_other() -> None:

@@ -9,7 +9,12 @@ from collector.inventory import Inventory
 from collector.records import RecordBatch
 from collector.schema import CounterBatch, FlowBatch, Telemetry
 from patterns.analyse import analyse_window
+from patterns.groups import Found, recognise
+from patterns.layers import split
 from patterns.result import JobResult
+from patterns.servers import is_star
+from reconstruct.edges import Flows
+from tests.patterns.made import MIB, Wire, flows_of, rows
 from tests.reconstruct.recorded import EXPORTER, joined, roce
 
 MEMBERS = [f"10.0.0.{n}" for n in range(1, 7)]
@@ -71,3 +76,22 @@ def test_endpoints_of_no_group_that_talk_with_each_other_stay() -> None:
 
 def test_a_server_that_carries_most_is_no_job() -> None:
     assert analysed(Inventory(), ring(), reads(SERVER, packets=900_000)) == ()
+
+
+def drawn(*pairs: tuple[int, int, float]) -> tuple[Flows, list[Found]]:
+    """What is recognised of links that are used both ways."""
+    flows = flows_of([Wire(*ends, volume) for u, v, volume in pairs for ends in ((u, v), (v, u))])
+    return flows, recognise(flows, split(flows, rows(flows), {}))
+
+
+def test_clients_of_one_server_that_look_like_two_groups_are_no_job() -> None:
+    flows, found = drawn((0, 1, 200 * MIB), (0, 2, 60 * MIB), (0, 3, 60 * MIB))
+    assert len(found) == 2
+    assert is_star(flows, found)
+
+
+def test_a_path_and_what_lies_across_it_is_no_star() -> None:
+    assert not is_star(*drawn((1, 0, 60 * MIB), (0, 2, 60 * MIB)))
+    flows, found = drawn((0, 1, 200 * MIB), (2, 3, 200 * MIB), (0, 2, 60 * MIB), (1, 3, 60 * MIB))
+    assert len(found) > 1
+    assert not is_star(flows, found)
