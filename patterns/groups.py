@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +27,8 @@ from reconstruct.edges import Flows
 UNLIKELY: Final = 0.3  # confidence in a pipeline that lacks stages
 SHORT: Final = "fewer stages than the job has: a link was not seen"
 MISSABLE: Final = 20  # samples of a connection, from which on none is missed by chance
+SEEN_ENOUGH: Final = 3  # samples of a connection, and such connections, that tell a volume
+WELL_TOLD: Final = 0.1  # relative error of it
 NO_LAG: Final = Lag(0.0, 0.0)
 KIND_ORDER: Final = ("dp", "pp", "cp", "ep", "tp", "unknown")
 
@@ -180,7 +183,7 @@ def bytes_together(flows: Flows, found: Sequence[Found]) -> list[float | None]:
     Connections of one collective carry equal volumes, and so do those of like groups of a job.
     Where all agree within their errors, their weighted mean stands for each of them, as it is
     better known than their plain sum; else where those of one group do, theirs. Where members are
-    taken from groups like it, only the count of the samples of all tells.
+    taken from groups like it, the samples of all tell, see `_of_scarce`.
     """
     like: dict[tuple[str, str, int], list[Found]] = {}
     for item in found:
@@ -190,14 +193,14 @@ def bytes_together(flows: Flows, found: Sequence[Found]) -> list[float | None]:
         for key, items in like.items()
     }
     counted = {
-        key: _by_count(flows, np.concatenate([item.rows for item in items])) / len(items)
+        key: _of_scarce(flows, items)
         for key, items in like.items()
         if any(item.alike is not None for item in items)
     }
     out: list[float | None] = []
     for item in found:
         key = _likeness(item)
-        if key in counted and np.median(flows.samples[item.rows]) < MISSABLE:
+        if key in counted and flows.samples[item.rows].sum() < MISSABLE * len(item.shape.edges):
             out.append(counted[key] if counted[key] > 0 else None)
             continue
         connections = float(flows.share[item.rows].sum())
@@ -208,6 +211,24 @@ def bytes_together(flows: Flows, found: Sequence[Found]) -> list[float | None]:
             connections = max(connections, _usual_connections(flows, like[key]))
         out.append(flows.together(item.rows) if mean is None else mean * connections)
     return out
+
+
+def _of_scarce(flows: Flows, items: Sequence[Found]) -> float:
+    """Bytes per iteration of each of some like groups, of which few connections are seen.
+
+    What a connection carries is known from those that were seen more than once; how many of them
+    an edge has, by what the samples of all stand for.
+    """
+    rows = np.concatenate([item.rows for item in items])
+    counted = _by_count(flows, rows) / len(items)
+    told = rows[(flows.samples[rows] >= SEEN_ENOUGH) & (flows.error[rows] <= WELL_TOLD)]
+    if len(told) < SEEN_ENOUGH:
+        return counted
+    of_edges = float(np.median(flows.bytes_per_turn[told])) * len(items[0].shape.edges)
+    if of_edges <= 0 or counted <= 0:
+        return counted
+    # NCCL gives two ranks that send to each other a power of two of channels.
+    return of_edges * 2.0 ** max(0, round(math.log2(counted / of_edges)))
 
 
 def _by_count(flows: Flows, rows: NDArray[np.intp]) -> float:

@@ -15,7 +15,7 @@ from patterns.beat import Beat
 from patterns.claim import claim
 from patterns.findings.restart import found_restarts
 from patterns.findings.slow_iteration import slow_iterations
-from patterns.groups import Found, build, doubt_short, recognise
+from patterns.groups import MISSABLE, Found, build, doubt_short, recognise
 from patterns.hints import hints
 from patterns.layers import split, steady
 from patterns.parallelism import Layout, host_sets, parallelism
@@ -44,6 +44,8 @@ UNREAD: Final[tuple[Collective, Claim]] = (
     "unknown",
     claim(0.5, 0, 1.0, "no gradient burst to read"),
 )
+CLEAR_RHYTHM: Final = 8.0  # sigmas, from which on a rhythm alone says that it is a job's
+UNSHAPED: Final = 0.75  # confidence in a job of which no group is told
 EXPLAINED: Final = 0.5  # of a candidate's bytes must lie in groups, or its rhythm is no job
 
 
@@ -76,6 +78,8 @@ def study_job(
 ) -> Study | None:
     """One job, or None where the candidate runs no collective and no two-way chain.
 
+    Without groups where too few samples show what is drawn, and all is as a job's but that.
+
     Parameters
     ----------
     progress : Progress
@@ -92,14 +96,19 @@ def study_job(
         progress, volumes = told, window_volumes(told)
     flows = measure(progress, candidate)
     found = recognise(flows, split(flows, steady(flows), host_of))
-    if not is_job(progress, flows, found, host_of):
-        return None
+    shaped = is_job(progress, flows, found, host_of)
+    if not shaped:
+        found = []
+        if not keeps_time(progress, candidate, flows):
+            return None
     fewer = without_servers(progress, candidate, found)
     if fewer is not candidate:
         candidate, flows, found = _cut_anew(progress, fewer, fewer.turns_ns, host_of)
     candidate, flows, found, placed = _place_iterations(progress, candidate, flows, found, host_of)
-    if not is_job(progress, flows, found, host_of):
-        return None
+    if not shaped or not is_job(progress, flows, found, host_of):
+        found = []
+        if not keeps_time(progress, candidate, flows):
+            return None
     layout = layout_of(progress, candidate, flows, found, host_of)
     found = whole_pipelines(flows, found, layout)
     layout = layout_of(progress, candidate, flows, found, host_of)
@@ -185,6 +194,8 @@ def _marking(found: list[Found], turns: int) -> tuple[list[Found], Marks]:
 
     Where nothing tells the kind of rings, their bursts end iterations as those that reduce do.
     """
+    if not found:
+        return [], "burst"
     reducers = [f for f in found if f.role.kind == "dp"] or [
         f for f in found if f.role.kind == "unknown" and f.role.algorithm == "ring"
     ]
@@ -201,7 +212,9 @@ def _together(
 
     Stages of a pipeline end at different moments and stay apart.
     """
-    rows = [f.rows for f in marking]
+    rows = [f.rows for f in marking] or [np.arange(len(flows))]
+    if not marking:
+        return rows
     few = min(flows.samples[r].sum() for r in rows) < FEW_MARKS * turns
     if not few or any(f.role.kind == "pp" for f in found):
         return rows
@@ -218,6 +231,18 @@ def _most_sampled(flows: Flows, rows: NDArray[np.integer], enough: float) -> NDA
     return np.asarray(rows[(before < enough) | (np.arange(len(rows)) < FEWEST_MARKS)])
 
 
+def keeps_time(progress: Progress, candidate: Candidate, flows: Flows) -> bool:
+    """Whether this is a job although few samples hide what its connections draw.
+
+    All are of NCCL's verbs and keep one clear rhythm, and none of their ends serves all others.
+    """
+    recorded = progress.connections.verbs[flows.connection] & Verb.RECORDED
+    scarce = bool(flows.written.all()) and np.median(flows.samples) < MISSABLE
+    rhythm = candidate.period.sigmas >= CLEAR_RHYTHM
+    open_ = scarce and rhythm and not np.any(recorded)
+    return bool(open_) and not is_star(flows, np.arange(len(flows)))
+
+
 def is_job(
     progress: Progress, flows: Flows, found: list[Found], host_of: Mapping[int, str]
 ) -> bool:
@@ -228,7 +253,9 @@ def is_job(
     """
     total = float(np.nansum(flows.bytes_per_turn))
     carried = sum(float(np.nansum(flows.bytes_per_turn[f.rows])) for f in found)
-    if total <= 0 or carried < EXPLAINED * total or is_star(flows, found):
+    if total <= 0 or carried < EXPLAINED * total:
+        return False
+    if is_star(flows, np.concatenate([f.rows for f in found])):
         return False
     if any(f.role.algorithm != "unknown" for f in found):
         return True
@@ -291,7 +318,8 @@ def layout_of(
     """Hosts, samples, and what of the traffic no group explains."""
     names = progress.endpoints.names
     rest = np.ones(len(flows), np.bool_)
-    rest[np.concatenate([f.rows for f in found])] = False
+    for group in found:
+        rest[group.rows] = False
     of = flows.connection
     full = progress.connections.mean_payload[of] >= FULL * progress.connections.unit_bytes[of]
     place = dict.fromkeys(map(int, candidate.endpoints), 0)
@@ -329,7 +357,10 @@ def _endpoints_claim(
         ceiling = max(candidate.sure, EVEN)
         basis += "; not told for certain from others of nearly this rhythm"
     inside = {v for f in found for v in f.shape.members}
-    if len(inside) < len(candidate.endpoints):
+    if not found:
+        ceiling = min(ceiling, UNSHAPED)
+        basis += ", by NCCL's verbs and in one rhythm; too few samples to say what they draw"
+    elif len(inside) < len(candidate.endpoints):
         ceiling = min(ceiling, 0.8)
         basis += f"; {len(candidate.endpoints) - len(inside)} of them in no group"
     return claim(ceiling, samples, 100.0, basis)

@@ -187,7 +187,9 @@ def study(job: LiveJob, slices: Sequence[Slice], inventory: Inventory) -> LiveJo
     period = seen.beat.period_s
     agreed = job.offered_s is not None and _agree(period, job.offered_s)
     turns = sum(i.complete for i in seen.result.iterations)
-    believed = _may_count(progress, candidate, turns, agreed=agreed)
+    # What it draws says which moment of a turn is its end.
+    drawn = bool(seen.result.groups)
+    believed = drawn and _may_count(progress, candidate, turns, agreed=agreed)
     # Of a job that has come to a stop there is no more to see.
     goes_on = now_ns - job.last_seen_ns < STOPPED_TURNS * period * 1e9
     if not job.firm and goes_on:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from patterns.groups import Found
 from reconstruct.bins import Progress, Verb
@@ -19,13 +20,12 @@ from reconstruct.jobs import Candidate
 FEWEST_CLIENTS: Final = 3
 
 
-def is_star(flows: Flows, found: list[Found]) -> bool:
-    """Whether all groups of a job have one member in common, and talk with no other.
+def is_star(flows: Flows, rows: NDArray[np.intp]) -> bool:
+    """Whether all of some connections have one end in common.
 
     A server and its clients draw that: by volumes that differ a little, now some of them look like
     a group and now others.
     """
-    rows = np.concatenate([f.rows for f in found])
     ends = [frozenset(pair) for pair in zip(flows.src[rows], flows.dst[rows], strict=True)]
     hubs = frozenset.intersection(*ends)
     return len(hubs) == 1 and len(set(ends)) >= FEWEST_CLIENTS
