@@ -87,6 +87,8 @@ class Spans:
 
 def parallelism(found: Sequence[Found], layout: Layout) -> Parallelism:
     """Sizes with basis and candidates; what the wire cannot tell is None."""
+    if not found:
+        return _said({}, (), dict.fromkeys(KINDS, "no group is told"), 0.5)
     basis: dict[str, str] = {}
     stages, sure = _stages(found, layout, basis)
     spans = {kind: _common(found, layout, kind) for kind in ("tp", "cp", "ep")}

@@ -129,6 +129,30 @@ def test_what_repeats_without_a_collective_is_no_job(edges: Iterable[Edge]) -> N
     assert said.unassigned.bytes > 0
 
 
+def some_of(batches: Iterable[FlowBatch], samples: int) -> list[FlowBatch]:
+    """So many samples of each connection, in the mean."""
+    rng = np.random.default_rng(2)
+    return [b.take(rng.random(len(b)) < samples / len(b)) for b in batches]
+
+
+def test_a_rhythm_of_nccls_writes_is_a_job_also_where_few_samples_draw_nothing() -> None:
+    rng = np.random.default_rng(7)
+    tangle = {(u, int(v)) for u in range(16) for v in rng.permutation(16)[:5] if u != v}
+    batches = window(tangle)
+    [job] = said_of(some_of(batches, 12)).jobs
+    assert (job.groups, job.parallelism.dp) == ((), None)
+    assert len(job.endpoints) == 16
+    assert job.confidence <= 0.75
+    assert "too few samples" in job.evidence["endpoints"].basis
+    assert set(job.parallelism.basis.values()) == {"no group is told"}
+    assert job.period_s == pytest.approx(PERIOD_S, rel=0.01)
+    assert len(job.iterations) == pytest.approx(TURNS, abs=1)
+    # What many samples draw is no collective, and one end that serves all others is a server.
+    assert said_of(batches).jobs == ()
+    star = both([(0, v) for v in range(1, 16)])
+    assert said_of(some_of(window(star), 12)).jobs == ()
+
+
 def test_steady_transfers_around_a_ring_are_no_job() -> None:
     rng = np.random.default_rng(5)
     batches = []
