@@ -17,6 +17,7 @@ SMALLEST_CLOSED: Final = 3
 SMALLEST_ONE_WAY: Final = 5  # a copy that is handed on draws a short one as well
 MISSABLE: Final = 20  # samples of each other edge, from which on none is missed by chance
 EQUAL: Final = 1.25  # ratio of bytes up to which all edges carry one buffer
+ALIKE: Final = 1.5  # ratio of bytes up to which all other links may carry as much
 LIGHTER: Final = 0.87  # share of a neighbour link's bytes that the closing link stays below
 
 
@@ -75,9 +76,13 @@ def find_one_way(graph: nx.DiGraph[int]) -> Shape | None:
 
 
 def _closing_link(graph: nx.DiGraph[int], undirected: nx.Graph[int]) -> tuple[int, int] | None:
-    """The one link of a cycle that carries clearly less than each other, None without one."""
+    """The one link of a cycle that carries clearly less than each other, which carry as much.
+
+    None without one, as where two trees over three members share one of three links.
+    """
     weight = sorted(
         (graph.edges[u, v]["bytes"] + graph.edges[v, u]["bytes"], u, v) for u, v in undirected.edges
     )
     lightest, u, v = weight[0]
-    return (u, v) if lightest < LIGHTER * weight[1][0] else None
+    alike = weight[-1][0] <= ALIKE * weight[1][0]
+    return (u, v) if lightest < LIGHTER * weight[1][0] and alike else None

@@ -47,6 +47,13 @@ def test_a_cycle_with_two_lighter_links_has_no_first_stage() -> None:
     assert chains.find(graph_of(weight, weight)) is None
 
 
+@pytest.mark.parametrize("noise", [0.7, 1.0])
+def test_two_trees_over_three_members_are_no_chain(noise: float) -> None:
+    weight = dict.fromkeys(both([(0, 1)]), 2.0)
+    weight |= dict.fromkeys(both([(1, 2)]), 1.0) | dict.fromkeys(both([(2, 0)]), noise)
+    assert chains.find(graph_of(weight, weight)) is None
+
+
 NO_CHAINS: dict[str, list[Edge] | set[Edge]] = {
     "one-way path": path(range(6)),
     "one-way link": [*both(path(range(6))), (5, 6)],
