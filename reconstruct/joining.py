@@ -7,6 +7,7 @@ where their rhythms are as alike as their samples let them be, and where they ke
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -30,6 +31,7 @@ NEARLY: Final = 1.3  # times so many sigmas the jobs may yet be one
 MOST_LINKS: Final = 256  # of a component to others behind it
 RELIABLE: Final = 0.1  # below this split-half reliability a rhythm says nothing
 FIRM: Final = 0.5  # below this it does not decide between two others
+FEW_MORE: Final = 2  # NICs of a host that a job has, for each one that no rhythm tells to be its
 UNTOLD: Final = 0.3  # chance that what was told apart, or excused, on slight grounds is not so
 FEWEST_OTHERS: Final = 10  # jobs that might be in phase by chance, however few were seen
 SERIES: Final = 5.0  # jobs come in series of one model: so much oftener are periods near
@@ -80,7 +82,8 @@ def join(
 
     Notes
     -----
-    Components too sparse to have a rhythm of their own are joined where they have the same hosts.
+    Components too sparse to have a rhythm of their own are joined where they have the same hosts,
+    or with the one job of which they are few more rails on some of its hosts.
     """
     count = int(component.max()) + 1
     seen = moments(progress, usable, component, count)
@@ -109,6 +112,10 @@ def join(
     linked[one, other] = linked[other, one] = (alike & step) | excused
     np.fill_diagonal(linked, False)
     _decide(linked, found)
+    _, label = connected_components(linked, directed=False)
+    beside = _beside(component, host_of, label, found.reliable >= RELIABLE)
+    for part, of_job in beside.items():
+        linked[part, of_job] = linked[of_job, part] = True
     jobs, label = connected_components(linked, directed=False)
     # Two jobs that differ in period by a share of d drift by d times the turns, evenly: a root mean
     # square of 1 / sqrt(12) of that.
@@ -121,6 +128,7 @@ def join(
     nearly = (label[one] != label[other]) & (moved.sigmas < np.where(alike, NEARLY, 1) * limit)
     for end in (one, other):
         np.minimum.at(sure, label[end[nearly]], 1 - UNTOLD)
+    np.minimum.at(sure, label[list(beside)], 1 - UNTOLD)
     lowest = np.ones(jobs)
     one, other = np.nonzero(linked)
     # What is joined by its hosts alone shows no likeness at all.
@@ -130,6 +138,35 @@ def join(
     np.minimum.at(weakest, label, found.reliable)
     parts = np.bincount(label, minlength=jobs)
     return Joined(label.astype(np.int32), lowest, parts, weakest, sure)
+
+
+def _beside(
+    component: NDArray[np.int32],
+    host_of: Mapping[int, str],
+    label: NDArray[np.int32],
+    told: NDArray[np.bool_],
+) -> dict[int, int]:
+    """Components without a rhythm, and one of the job on whose hosts they are but a few more NICs.
+
+    `label` is the job of each component so far, `told` which components have a rhythm.
+    """
+    nics: dict[int, Counter[str]] = {}
+    for endpoint, host in host_of.items():
+        if component[endpoint] >= 0:
+            nics.setdefault(int(component[endpoint]), Counter())[host] += 1
+    faint = {part: on for part, on in nics.items() if not told[label == label[part]].any()}
+    jobs: dict[int, Counter[str]] = {}
+    for part in sorted(nics.keys() - faint.keys()):
+        jobs.setdefault(int(label[part]), Counter()).update(nics[part])
+    unclear = sum(faint.values(), Counter[str]())
+    out = {}
+    for part, on in faint.items():
+        around = [job for job, held in jobs.items() if on.keys() & held.keys()]
+        if len(around) == 1 and on.keys() <= jobs[around[0]].keys():
+            held = jobs[around[0]]
+            if all(FEW_MORE * unclear[host] <= held[host] for host in on):
+                out[part] = int(np.flatnonzero((label == around[0]) & told)[0])
+    return out
 
 
 def _decide(linked: NDArray[np.bool_], found: Likeness) -> None:

@@ -22,9 +22,14 @@ def rail(number: int, time_s: NDArray[np.float64]) -> FlowBatch:
 
 
 def joined(
-    rails: Sequence[NDArray[np.float64]], hosts: Sequence[str | None] | None = None
+    rails: Sequence[NDArray[np.float64]],
+    hosts: Sequence[str | None] | None = None,
+    parts: Sequence[int] | None = None,
 ) -> Joined:
-    """What becomes of rails with these samples; `hosts` names the host of each rail's sources."""
+    """What becomes of rails with these samples.
+
+    `hosts` names the host of each rail's sources, `parts` the component, where some share one.
+    """
     batches = [rail(number, time_s) for number, time_s in enumerate(rails)]
     progress = follow(telemetry(*batches))
     number = {address(i): i for i in range(2 * len(rails))}
@@ -33,7 +38,9 @@ def joined(
         i: f"{hosts[end // 2]}-{end % 2}" for i, end in enumerate(ends) if hosts and hosts[end // 2]
     }
     usable = np.ones(len(progress.connections), np.bool_)
-    return join(progress, usable, np.array([end // 2 for end in ends], np.int32), host_of)
+    part_of = range(len(rails)) if parts is None else parts
+    component = np.array([part_of[end // 2] for end in ends], np.int32)
+    return join(progress, usable, component, host_of)
 
 
 def groups(found: Joined) -> set[frozenset[int]]:
@@ -90,6 +97,20 @@ def test_faint_rails_of_the_same_hosts_are_one_job(samples: int, seed: int) -> N
     turns = cuts(4.0, 60, 0.02, rng)
     found = joined([thinned(turns, rng, samples) for _ in range(2)], ["a"] * 2)
     assert groups(found) == sets([0, 1])
+
+
+@pytest.mark.parametrize(("more", "jobs"), [(1, 1), (2, 2)])
+def test_a_faint_rail_on_some_hosts_of_a_job_is_one_of_its_rails(more: int, jobs: int) -> None:
+    """But not as many of them as it has: jobs may share hosts. A pipeline joins those of its own."""
+    rng = np.random.default_rng(3)
+    turns = cuts(4.0, 60, 0.02, rng)
+    clear = [thinned(turns, rng, 60) for _ in range(6)]
+    other = turns if jobs == 1 else cuts(5.3, 45, 0.02, rng)
+    faint = [thinned(other, rng, 2) for _ in range(more)]
+    hosts = ["a", "b"] * 3 + ["a"] * more
+    found = joined([*clear, *faint], hosts, [0, 0, 1, 1, 2, 2, *range(3, 3 + more)])
+    assert len(groups(found)) == jobs
+    assert jobs > 1 or found.sure[0] < 0.8
 
 
 def test_what_stays_in_step_for_longer_is_surer() -> None:
