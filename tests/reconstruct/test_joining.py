@@ -101,7 +101,7 @@ def test_faint_rails_of_the_same_hosts_are_one_job(samples: int, seed: int) -> N
 
 @pytest.mark.parametrize(("more", "jobs"), [(1, 1), (2, 2)])
 def test_a_faint_rail_on_some_hosts_of_a_job_is_one_of_its_rails(more: int, jobs: int) -> None:
-    """But not as many of them as it has: jobs may share hosts. A pipeline joins those of its own."""
+    """But not as many as it has: jobs may share hosts. Its pipelines join rails of both hosts."""
     rng = np.random.default_rng(3)
     turns = cuts(4.0, 60, 0.02, rng)
     clear = [thinned(turns, rng, 60) for _ in range(6)]
