@@ -291,26 +291,35 @@ def edge_bytes_by_group(job: Document) -> list[dict[Edge, float]]:
 
 def role_by_bytes(pair: JobPair) -> Ratio:
     """``sum of b(g, e) [e is in an R group of kind(g)] / sum of b(g, e)``, over g in T, e in g."""
-    return _bytes_where(pair, lambda kind, said: kind in said)
+    return _bytes_where(pair, lambda kind, said, _: kind in said)
 
 
 def misnamed_by_bytes(pair: JobPair) -> Ratio:
-    """The same sum where e is in R groups of other kinds only, "unknown" being none."""
-    return _bytes_where(pair, lambda kind, said: bool(said - {"unknown"}) and kind not in said)
+    """The same sum where e is in no R group of its kind, but in one of a kind that e has not.
+
+    "unknown" is no kind, and what other T groups send over the edge is one that e has.
+    """
+    return _bytes_where(
+        pair, lambda kind, said, true: kind not in said and bool(said - true - {"unknown"})
+    )
 
 
-def _bytes_where(pair: JobPair, holds: Callable[[str, set[str]], bool]) -> Ratio:
-    """Bytes of the truth's edges for whose true kind and stated kinds `holds`, of all."""
+def _bytes_where(pair: JobPair, holds: Callable[[str, set[str], set[str]], bool]) -> Ratio:
+    """Bytes of the truth's edges for whose kind, stated kinds and true kinds `holds`, of all."""
     stated: dict[Edge, set[str]] = {}
     for group in pair.said["groups"] if pair.said else ():
         for edge in edges_of(group):
             stated.setdefault(edge, set()).add(group["kind"])
+    true: dict[Edge, set[str]] = {}
+    for group in pair.true["groups"]:
+        for edge in edges_of(group):
+            true.setdefault(edge, set()).add(group["kind"])
     hits = total = 0.0
     for group, volumes in zip(pair.true["groups"], edge_bytes_by_group(pair.true), strict=True):
         hits += sum(
             volume
             for edge, volume in volumes.items()
-            if holds(group["kind"], stated.get(edge, set()))
+            if holds(group["kind"], stated.get(edge, set()), true[edge])
         )
         total += sum(volumes.values())
     return Ratio(hits, total)

@@ -94,6 +94,12 @@ def test_bytes_of_another_kind_are_misnamed_unless_the_true_one_is_said_too() ->
         assert found.misnamed == Ratio(wrong, 900.0)
 
 
+def test_what_another_group_sends_over_an_edge_misnames_nothing() -> None:
+    both = [GROUPS[0], {**GROUPS[0], "id": "x", "kind": "cp"}]
+    said = document(job("r", GROUPS[:1], endpoints=list("abcd")))
+    assert score(document(job("t", both)), said).misnamed == Ratio(0.0, 1800.0)
+
+
 def observable(**fields: Any) -> Json:
     """A truth with one group of which this is declared."""
     declared = {"order_decidable": True, "direction_decidable": True, "alternatives": [], **fields}
