@@ -45,6 +45,7 @@ UNREAD: Final[tuple[Collective, Claim]] = (
     claim(0.5, 0, 1.0, "no gradient burst to read"),
 )
 CLEAR_RHYTHM: Final = 8.0  # sigmas, from which on a rhythm alone says that it is a job's
+WHOLE: Final = 0.8  # confidence in a job's endpoints, below which it may have more stages
 UNSHAPED: Final = 0.75  # confidence in a job of which no group is told
 EXPLAINED: Final = 0.5  # of a candidate's bytes must lie in groups, or its rhythm is no job
 
@@ -127,6 +128,9 @@ def study_job(
     known = any(int(e) in host_of for e in candidate.endpoints)
     together = _endpoints_claim(candidate, found, samples, known=known)
     sizes = parallelism(found, layout)
+    if sizes.pp == 1 and together.confidence < WHOLE:
+        open_ = "whether hosts outside it are stages of it is not told"
+        sizes = replace(sizes, pp=None, basis={**sizes.basis, "pp": open_})
     result = JobResult(
         id=name,
         hosts=tuple(sorted(set(hosts))),
