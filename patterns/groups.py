@@ -224,7 +224,7 @@ def _of_scarce(flows: Flows, items: Sequence[Found]) -> float:
     told = rows[(flows.samples[rows] >= SEEN_ENOUGH) & (flows.error[rows] <= WELL_TOLD)]
     if len(told) < SEEN_ENOUGH:
         return counted
-    of_edges = float(np.median(flows.bytes_per_turn[told])) * len(items[0].shape.edges)
+    of_edges = float(np.mean(flows.bytes_per_turn[told])) * len(items[0].shape.edges)
     if of_edges <= 0 or counted <= 0:
         return counted
     # NCCL gives two ranks that send to each other a power of two of channels.
