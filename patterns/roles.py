@@ -23,6 +23,7 @@ from reconstruct.edges import Flows
 SAMPLES_FOR_PHASE: Final = 30.0
 SAMPLES_FOR_SHAPE: Final = 3.0
 MISSABLE: Final = 20  # samples of an edge, from which on its way back is not missed by chance
+ONCE_OR_TWICE: Final = 3  # the same, where no length of message was read
 ALIKE_CEILING: Final = 0.92  # larger groups of the job draw it with messages of that length
 AS_LARGER_CEILING: Final = 0.7  # they reduce as much on rings
 # What two members run who serve a kind.
@@ -111,7 +112,9 @@ def role_of(
     else:
         algorithm, drawn = item.shape.algorithm, _shown(item)
     sent = messages.is_point_to_point(item.part.message_class)
-    if sent and algorithm == "ring" and verdict.kind == "unknown" and item.samples < MISSABLE:
+    unread = item.part.message_class == messages.UNKNOWN
+    fewest = MISSABLE if sent else ONCE_OR_TWICE if unread else 0
+    if algorithm == "ring" and verdict.kind == "unknown" and item.samples < fewest:
         one_way = "an interleaved pipeline of which one way is seen draws a ring, too"
         algorithm, drawn = "unknown", claim(0.5, 0, 1.0, one_way)
     return Role(verdict.kind, algorithm, kind, drawn, sent)
