@@ -6,8 +6,9 @@ said with certainty.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 from bench.compare import (
@@ -24,6 +25,7 @@ from bench.pairing import GroupPairs, anomalies_of, first_subject, pair_anomalie
 KINDS: Final = ("dp", "tp", "pp", "cp", "ep")
 # A stated period is right within this relative error; as a claim, not as a score.
 PERIOD_RIGHT: Final = 0.01
+BINS: Final = (0.0, 0.5, 0.7, 0.8, 0.9, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,3 +160,25 @@ def _order(group: Document) -> str:
 
 def _listed(members: Sequence[str]) -> str:
     return f"{len(members)}: {' '.join(sorted(members))}"
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Claims with ``low <= confidence < high`` (the last bin includes 1) and how many are true."""
+
+    low: float
+    high: float
+    claims: int
+    right: int
+    mean_confidence: float | None
+
+
+def reliability(claims: Iterable[Claim]) -> tuple[Bin, ...]:
+    """The reliability table: claims by confidence bin, `BINS`."""
+    held = list(claims)
+    bins = []
+    for low, high in pairwise(BINS):
+        inside = [c for c in held if low <= c.confidence < high or c.confidence == high == 1.0]
+        mean = sum(c.confidence for c in inside) / len(inside) if inside else None
+        bins.append(Bin(low, high, len(inside), sum(c.right for c in inside), mean))
+    return tuple(bins)

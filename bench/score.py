@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final, Self
 
 import numpy as np
@@ -43,7 +42,6 @@ from bench.pairing import (
     seconds,
 )
 
-BINS: Final = (0.0, 0.5, 0.7, 0.8, 0.9, 1.0)
 CONFIDENT: Final = 0.9
 
 
@@ -306,14 +304,8 @@ def misnamed_by_bytes(pair: JobPair) -> Ratio:
 
 def _bytes_where(pair: JobPair, holds: Callable[[str, set[str], set[str]], bool]) -> Ratio:
     """Bytes of the truth's edges for whose kind, stated kinds and true kinds `holds`, of all."""
-    stated: dict[Edge, set[str]] = {}
-    for group in pair.said["groups"] if pair.said else ():
-        for edge in edges_of(group):
-            stated.setdefault(edge, set()).add(group["kind"])
-    true: dict[Edge, set[str]] = {}
-    for group in pair.true["groups"]:
-        for edge in edges_of(group):
-            true.setdefault(edge, set()).add(group["kind"])
+    stated = _kinds_by_edge(pair.said["groups"] if pair.said else ())
+    true = _kinds_by_edge(pair.true["groups"])
     hits = total = 0.0
     for group, volumes in zip(pair.true["groups"], edge_bytes_by_group(pair.true), strict=True):
         hits += sum(
@@ -323,6 +315,14 @@ def _bytes_where(pair: JobPair, holds: Callable[[str, set[str], set[str]], bool]
         )
         total += sum(volumes.values())
     return Ratio(hits, total)
+
+
+def _kinds_by_edge(groups: Iterable[Document]) -> dict[Edge, set[str]]:
+    kinds: dict[Edge, set[str]] = {}
+    for group in groups:
+        for edge in edges_of(group):
+            kinds.setdefault(edge, set()).add(group["kind"])
+    return kinds
 
 
 def membership(true_jobs: Sequence[Document], said_jobs: Sequence[Document]) -> Overlap:
@@ -479,28 +479,6 @@ def anomaly_overlaps(pairs: Sequence[JobPair], lone: Sequence[Document]) -> tupl
         Overlap(same_kind, true_count, said_count),
         Overlap(same_subject, true_count, said_count),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Bin:
-    """Claims with ``low <= confidence < high`` (the last bin includes 1) and how many are true."""
-
-    low: float
-    high: float
-    claims: int
-    right: int
-    mean_confidence: float | None
-
-
-def reliability(claims: Iterable[Claim]) -> tuple[Bin, ...]:
-    """The reliability table: claims by confidence bin, `BINS`."""
-    held = list(claims)
-    bins = []
-    for low, high in pairwise(BINS):
-        inside = [c for c in held if low <= c.confidence < high or c.confidence == high == 1.0]
-        mean = sum(c.confidence for c in inside) / len(inside) if inside else None
-        bins.append(Bin(low, high, len(inside), sum(c.right for c in inside), mean))
-    return tuple(bins)
 
 
 def confident(claims: Iterable[Claim]) -> Ratio:

@@ -10,11 +10,11 @@ import numpy as np
 from rich.box import MARKDOWN
 from rich.table import Table
 
-from bench.claims import Claim
+from bench.claims import Claim, reliability
 from bench.compare import Judged, Verdict
 from bench.judge import Shortfall, worst, wrong_claims
 from bench.measure import Run
-from bench.score import Ratio, Score, confident, reliability
+from bench.score import Ratio, Score, confident
 
 NOTHING = "-"  # nothing to score, as opposed to a score of zero
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.claims import reliability
 from bench.compare import Verdict
-from bench.score import Overlap, Ratio, confident, reliability, score
+from bench.score import Overlap, Ratio, confident, score
 from tests.bench.documents import anomaly, at, chain, document, iterations, job, ring
 from tests.bench.scored import Json, errors, scored, verdicts
 
