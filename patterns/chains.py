@@ -11,11 +11,10 @@ from typing import Final
 
 import networkx as nx
 
-from patterns.shape import Shape, ShapeChannel, both_ways, mutual
+from patterns.shape import MISSABLE, Shape, ShapeChannel, both_ways, mutual
 
 SMALLEST_CLOSED: Final = 3
 SMALLEST_ONE_WAY: Final = 5  # a copy that is handed on draws a short one as well
-MISSABLE: Final = 20  # samples of each other edge, from which on none is missed by chance
 EQUAL: Final = 1.25  # ratio of bytes up to which all edges carry one buffer
 ALIKE: Final = 1.5  # ratio of bytes up to which all other links may carry as much
 LIGHTER: Final = 0.87  # share of a neighbour link's bytes that the closing link stays below

@@ -19,14 +19,13 @@ from patterns.kinds import verdicts
 from patterns.layers import Part
 from patterns.result import Algorithm, Channel, Claim, Collective, Group
 from patterns.roles import Role, collectives_seen, least_on_rings, role_of
-from patterns.shape import Shape
+from patterns.shape import MISSABLE, Shape
 from patterns.stages import Chain, Lag
 from patterns.telling import tell
 from reconstruct.edges import Flows
 
 UNLIKELY: Final = 0.3  # confidence in a pipeline that lacks stages
 SHORT: Final = "fewer stages than the job has: a link was not seen"
-MISSABLE: Final = 20  # samples of a connection, from which on none is missed by chance
 SEEN_ENOUGH: Final = 3  # samples of a connection, and such connections, that tell a volume
 WELL_TOLD: Final = 0.1  # relative error of it
 NO_LAG: Final = Lag(0.0, 0.0)

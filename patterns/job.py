@@ -15,7 +15,7 @@ from patterns.beat import Beat
 from patterns.claim import claim
 from patterns.findings.restart import found_restarts
 from patterns.findings.slow_iteration import slow_iterations
-from patterns.groups import MISSABLE, Found, build, doubt_short, recognise
+from patterns.groups import Found, build, doubt_short, recognise
 from patterns.hints import hints
 from patterns.layers import split, steady
 from patterns.parallelism import Layout, host_sets, parallelism
@@ -23,6 +23,7 @@ from patterns.rails import whole_pipelines
 from patterns.result import Claim, Collective, EdgeVolume, Group, JobResult, Rank
 from patterns.rhythm import iterations_between, median_period, period_claim
 from patterns.servers import is_star, without_servers
+from patterns.shape import MISSABLE
 from patterns.timeline import Timeline
 from patterns.turns import Marks, marks_of
 from reconstruct.bins import Progress, Verb

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from patterns.claim import claim
-from patterns.groups import MISSABLE, Found, recognise
+from patterns.groups import Found, recognise
 from patterns.layers import as_part, parts_of
 from patterns.parallelism import Layout, dense
 from patterns.result import Claim
-from patterns.shape import ShapeChannel, both_ways
+from patterns.shape import MISSABLE, ShapeChannel, both_ways
 from patterns.stages import backwards
 from reconstruct.edges import Flows
 

@@ -18,12 +18,12 @@ from patterns.families import Drawn
 from patterns.kinds import SERVES_ANY, Verdict
 from patterns.layers import Part
 from patterns.result import AlgorithmName, Claim, Kind
+from patterns.shape import MISSABLE
 from reconstruct.edges import Flows
 
 SAMPLES_FOR_PHASE: Final = 30.0
 SAMPLES_FOR_SHAPE: Final = 3.0
-MISSABLE: Final = 20  # samples of an edge, from which on its way back is not missed by chance
-ONCE_OR_TWICE: Final = 3  # the same, where no length of message was read
+ONCE_OR_TWICE: Final = 3  # samples of an edge: its way back may be missed, whatever its messages
 ALIKE_CEILING: Final = 0.92  # larger groups of the job draw it with messages of that length
 AS_LARGER_CEILING: Final = 0.7  # they reduce as much on rings
 # What two members run who serve a kind.

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 import networkx as nx
 
 from patterns.result import AlgorithmName, Collective
 
 Edge = tuple[int, int]
+
+MISSABLE: Final = 20  # samples of an edge, from which on none like it is missed by chance
 
 
 @dataclass(frozen=True, slots=True)
