@@ -25,7 +25,7 @@ def analyze(
     Parameters
     ----------
     captures
-        pcap, pcapng or IPFIX files, also gzip, in any order.
+        pcap, pcapng or IPFIX files, also gzip, or tables of transfers, in any order.
     inventory
         TOML file that names hosts, NICs and switches; without it hosts are inferred.
     on_progress
@@ -34,7 +34,7 @@ def analyze(
     Raises
     ------
     NothingToAnalyze
-        If the captures hold no datagram at all.
+        If the captures hold no datagram and no transfer at all.
     collector.errors.CollectorError
         If no capture, or the inventory, can be read.
     """
@@ -43,7 +43,7 @@ def analyze(
 
     known = Inventory() if inventory is None else read_inventory(inventory)
     telemetry = ingest(captures, on_progress)
-    if telemetry.datagrams == 0:
+    if telemetry.datagrams == 0 and not len(telemetry.records):
         names = ", ".join(str(path) for path in captures)
         reasons = "".join(f"; {error.reason}" for error in telemetry.errors)
         raise NothingToAnalyze(f"{names}: no telemetry datagrams found{reasons}")

@@ -32,6 +32,13 @@ class AllowList:
         self.refused = 0
         self._networks = [_as_ipv6(network) for network in networks]
 
+    def allows(self, hi: int, lo: int) -> bool:
+        """Whether the sender of this address, in halves, may be heard."""
+        return not self._networks or any(
+            (hi & int(hi_mask), lo & int(lo_mask)) == (int(net_hi), int(net_lo))
+            for net_hi, net_lo, hi_mask, lo_mask in self._networks
+        )
+
     def passed(self, batch: DatagramBatch) -> DatagramBatch:
         """The datagrams of allowed senders, in their order."""
         if not self._networks:

@@ -11,11 +11,13 @@ import numpy as np
 
 from collector import pcap, pcapng
 from collector.errors import CaptureError, NothingReadError
+from collector.framing import begins
 from collector.ipfix import files
 from collector.link import DatagramBatch, datagrams
 from collector.packets import Faults
 from collector.schema import DecodeError
 from collector.source import ByteSource, Window
+from collector.streams import Streams
 
 # Large enough that the cost per batch vanishes, small enough that a batch and what is decoded
 # from it stay well below 100 MB.
@@ -60,13 +62,14 @@ def read_capture(
         whole = window.advance(0, pcap.HEADER_BYTES)
         head = window.buffer[: min(pcap.HEADER_BYTES, window.end)].tobytes()
         magic = head[:4]
-        batches: Iterator[tuple[DatagramBatch, int]]
+        streams = Streams()
+        batches: Iterator[tuple[list[DatagramBatch], int]]
         if magic in pcap.MAGICS and whole:
-            batches = (datagrams(each, faults) for each in pcap.packets(window, faults))
+            batches = (datagrams(each, faults, streams) for each in pcap.packets(window, faults))
         elif magic == pcapng.MAGIC and whole:
-            batches = (datagrams(each, faults) for each in pcapng.packets(window, faults))
-        elif files.begins(head):
-            batches = ((each, 0) for each in files.messages(window, path, faults))
+            batches = (datagrams(each, faults, streams) for each in pcapng.packets(window, faults))
+        elif begins(head):
+            batches = (([each], 0) for each in files.messages(window, path, faults))
         elif source.fault is not None and not window.end:
             raise CaptureError(path, 0, source.fault)
         elif not window.end:
@@ -74,12 +77,12 @@ def read_capture(
         elif magic in pcap.MAGICS or magic == pcapng.MAGIC:
             raise CaptureError(path, window.end, "the file ends inside its header")
         else:
-            raise CaptureError(
-                path, 0, f"no pcap, pcapng or IPFIX file: it begins with {magic.hex(' ')}"
-            )
-        for batch, seen in batches:
+            starts = f"it begins with {magic.hex(' ')}"
+            reason = f"no pcap, pcapng or IPFIX file, and no table of transfers: {starts}"
+            raise CaptureError(path, 0, reason)
+        for several, seen in batches:
             udp += seen
-            if len(batch):
+            for batch in several:
                 found += len(batch)
                 yield batch
             if on_progress is not None:

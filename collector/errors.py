@@ -6,7 +6,7 @@
     ├── InventoryError      the inventory file says something impossible
     ├── StoreError          the directory of a store cannot be read or written
     ├── UnsupportedSystem   the system lacks a call that is needed
-    ├── ListenError         a UDP socket cannot be bound, or failed later
+    ├── ListenError         a socket cannot be bound, or failed later
     └── ReplayRefused       captures cannot be sent as asked
 
 Anything less than that is counted, not raised: see `schema.DecodeError`.
@@ -67,10 +67,10 @@ class UnsupportedSystem(CollectorError):
 
 
 class ListenError(CollectorError):
-    """Nothing can be received at `address`."""
+    """Nothing can be received at `address`, as in "udp [::]:6343"."""
 
     def __init__(self, address: str, reason: str) -> None:
-        super().__init__(f"udp {address}: {reason}")
+        super().__init__(f"{address}: {reason}")
         self.address = address
         self.reason = reason
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
@@ -10,7 +11,8 @@ from typing import Final, NamedTuple, TypeVar
 import numpy as np
 
 from collector.batches import Batch
-from collector.capture import read_captures
+from collector.capture import Progress, read_captures
+from collector.errors import CaptureError, NothingReadError
 from collector.ipfix import IpfixIngest
 from collector.ipfix.health import health_of
 from collector.ipfix.messages import of_records
@@ -18,14 +20,25 @@ from collector.link import DatagramBatch
 from collector.packets import Faults
 from collector.records import RecordBatch
 from collector.roster import Roster
-from collector.schema import CounterBatch, DecodeError, DiscardBatch, FlowBatch, Telemetry
+from collector.schema import (
+    ClockHealth,
+    CounterBatch,
+    DecodeError,
+    DiscardBatch,
+    ExporterHealth,
+    FlowBatch,
+    Telemetry,
+    TimeBasis,
+)
 from collector.sflow.ingest import SflowIngest
+from collector.transfers import is_table, read_transfers
 
 # A collector whose clock was not yet set stamps 1970, and one such sample would stretch the window
 # over decades; nobody analyses captures that are this far apart as one.
 APART_NS: Final = 31 * 86_400 * 1_000_000_000
 _SFLOW: Final = 0
 _RECORDS: Final = 1
+_TABLES: Final = 2
 _NO_FLOWS: Final = FlowBatch.empty()
 _NO_COUNTERS: Final = CounterBatch.empty()
 _NO_DISCARDS: Final = DiscardBatch.empty()
@@ -53,9 +66,10 @@ class Ingest:
     def __init__(self) -> None:
         self._sflow = SflowIngest()
         self._records = IpfixIngest()
-        self._roster = Roster(2)
+        self._roster = Roster(3)
         self._datagrams = 0
         self._flow_records = 0
+        self._transfers = 0
 
     def add(self, batch: DatagramBatch, faults: Faults) -> Decoded:
         """Decode the next batch of datagrams.
@@ -80,7 +94,7 @@ class Ingest:
             told = self._sflow.add(batch.take(~of) if of.any() else batch, faults)
         if of.any():
             records = self._records.add(batch if of.all() else batch.take(of), faults)
-        self._roster.grow((self._sflow.exporters, len(self._records)))
+        self._grow()
         if records is None and told is not None and not len(self._records):
             return Decoded(*told, _NO_RECORDS)  # then the numbers are the same
         flows, counters, discards = told or (_NO_FLOWS, _NO_COUNTERS, _NO_DISCARDS)
@@ -92,6 +106,12 @@ class Ingest:
             self._known(_SFLOW, discards),
             self._known(_RECORDS, found),
         )
+
+    def add_transfers(self, rows: RecordBatch) -> RecordBatch:
+        """Take in rows of tables of transfers; all tables of a window are parts of one."""
+        self._transfers += len(rows)
+        self._grow()
+        return self._known(_TABLES, rows)
 
     def put_right(self, flows: FlowBatch, records: RecordBatch) -> None:
         """Set right, in place, all rows that `add` gave, at the end of a window.
@@ -127,11 +147,15 @@ class Ingest:
             What the `Faults` handed to `add` took note of.
         """
         told = self._sflow.telemetry(errors)
-        if not len(self._records):
+        if not len(self._records) and not self._transfers:
             return told
         known = self._records.exporters()
-        now_ns = max(exporter.heard_ns for exporter in known)
-        tables = (told.exporters, tuple(health_of(exporter, now_ns) for exporter in known))
+        now_ns = max((exporter.heard_ns for exporter in known), default=0)
+        tables = (
+            told.exporters,
+            tuple(health_of(exporter, now_ns) for exporter in known),
+            (_tables_health(self._transfers),),
+        )
         exporters = tuple(tables[table][number] for table, number in self._roster.entries)
         tags = told.unknown_tags
         numbers = self._roster.number(_SFLOW, np.array([tag.exporter for tag in tags], np.int64))
@@ -140,7 +164,7 @@ class Ingest:
             exporters=exporters,
             datagrams=self._datagrams,
             flow_samples=sum(e.flow_samples for e in exporters),
-            flow_records=self._flow_records,
+            flow_records=self._flow_records + self._transfers,
             counter_samples=sum(e.counter_samples for e in exporters),
             lost_datagrams=sum(e.lost_datagrams for e in exporters),
             ports=self._known(_SFLOW, told.ports),
@@ -151,11 +175,51 @@ class Ingest:
             ),
         )
 
+    def _grow(self) -> None:
+        self._roster.grow((self._sflow.exporters, len(self._records), 1 if self._transfers else 0))
+
     def _known(self, table: int, rows: Rows) -> Rows:
         """The rows of one table of exporters, as they are numbered here."""
         if not len(rows):
             return rows
         return rows.but(exporter=self._roster.number(table, rows.column("exporter")))
+
+
+def _tables_health(transfers: int) -> ExporterHealth:
+    """What tables of transfers count as: one exporter that loses nothing."""
+    return ExporterHealth(
+        agent="tables",
+        sub_agent=0,
+        protocol="table",
+        datagrams=0,
+        flow_samples=0,
+        counter_samples=0,
+        lost_datagrams=0,
+        decode_errors=0,
+        sampling_rates=(1,),
+        time_basis=TimeBasis.EXPORTER,
+        state="ok",
+        clock=ClockHealth(reason="a table does not say when it was told"),
+        flow_records=transfers,
+    )
+
+
+def _transfers(
+    window: Ingest,
+    tables: Sequence[Path],
+    errors: list[DecodeError],
+    on_progress: Progress | None,
+) -> list[RecordBatch]:
+    """The rows of tables of transfers; what could not be read is added to `errors`."""
+    read: list[RecordBatch] = []
+    for path in tables:
+        faults = Faults(path)
+        try:
+            read += map(window.add_transfers, read_transfers(path, faults, on_progress))
+        except CaptureError as error:
+            faults.note(error.reason, error.offset)
+        errors += faults.errors()
+    return read
 
 
 def _together(flows: FlowBatch, records: RecordBatch) -> tuple[FlowBatch, RecordBatch, int]:
@@ -170,9 +234,7 @@ def _together(flows: FlowBatch, records: RecordBatch) -> tuple[FlowBatch, Record
     return (flows.take(near[0]), records.take(near[1]), apart) if apart else (flows, records, 0)
 
 
-def ingest(
-    captures: Sequence[Path], on_progress: Callable[[int, int], None] | None = None
-) -> Telemetry:
+def ingest(captures: Sequence[Path], on_progress: Progress | None = None) -> Telemetry:
     """Read captures into one window of telemetry.
 
     Parameters
@@ -180,15 +242,16 @@ def ingest(
     captures
         pcap or pcapng files with datagrams of sFlow version 5, IPFIX and NetFlow, or files of IPFIX
         messages; plain or gzip. They are read in the order of their first datagram, whatever order
-        they are given in, pipes last; one given twice counts once.
+        they are given in, pipes last; one given twice counts once. Also tables of transfers, see
+        `collector.transfers`; several are parts of one.
     on_progress
         Called now and then with the bytes read so far and the bytes of all files.
 
     Returns
     -------
     Telemetry
-        Rows in capture order. What could not be read is counted in `errors`, with file, offset in
-        the (unpacked) file and reason.
+        Rows in capture order, those of tables last. What could not be read is counted in `errors`,
+        with file, offset in the (unpacked) file and reason.
 
     Raises
     ------
@@ -205,14 +268,25 @@ def ingest(
     """
     window = Ingest()
     errors: list[DecodeError] = []
-    pieces = [
-        window.add(batch, faults) for batch, faults in read_captures(captures, errors, on_progress)
-    ]
+    tables = {os.path.realpath(path): path for path in captures if is_table(path)}
+    others = [path for path in captures if os.path.realpath(path) not in tables]
+    transfers = _transfers(window, list(tables.values()), errors, on_progress)
+    pieces: list[Decoded] = []
+    if others or not tables:
+        try:
+            for batch, faults in read_captures(others, errors, on_progress):
+                pieces.append(window.add(batch, faults))
+        except NothingReadError:
+            if not transfers:
+                raise
+    elif not transfers:
+        raise NothingReadError(errors)
     flows = FlowBatch.concat([piece.flows for piece in pieces])
     counters = CounterBatch.concat([piece.counters for piece in pieces])
     discards = DiscardBatch.concat([piece.discards for piece in pieces])
     records = RecordBatch.concat([piece.records for piece in pieces])
     window.put_right(flows, records)
+    records = RecordBatch.concat([records, *transfers])
     flows, records, apart = _together(flows, records)
     if apart:
         reason = "a time more than 31 days from that of most samples: left out"

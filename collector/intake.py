@@ -15,6 +15,7 @@ from collector.packets import Faults
 from collector.records import RecordBatch
 from collector.schema import FlowBatch, Telemetry
 from collector.store import Store, StoreStatus, since
+from collector.tcp import TcpReceiver
 from collector.udp import Reception, UdpReceiver
 
 # An account of all exporters costs more than the samples of a batch, so it is made so often: and
@@ -54,7 +55,7 @@ class Standing:
     reception
         What was received, and lost on the way to the decoder.
     refused
-        Datagrams of senders that are not allowed.
+        Datagrams, and connections, of senders that are not allowed.
     stored
         How the writing goes.
     unhanded_samples
@@ -131,6 +132,8 @@ class Intake:
     hold_s
     clock
         Seconds that pass.
+    streams
+        Already started; what it receives waits in `receiver`.
     """
 
     def __init__(
@@ -140,12 +143,15 @@ class Intake:
         store: Store,
         hold_s: float,
         clock: Callable[[], float] = time.monotonic,
+        streams: TcpReceiver | None = None,
     ) -> None:
         self._receiver = receiver
         self._allow = allow
         self._store = store
         self._hold_s = hold_s
         self._clock = clock
+        self._streams = streams
+        self._broken = 0
         self._flush_s = clock() + hold_s
         self._ingest = Ingest()
         self._faults = Faults()
@@ -157,6 +163,7 @@ class Intake:
         """See `Source`."""
         left_s = max(self._flush_s - self._clock(), 0.0)
         batch = self._receiver.take(min(timeout_s, left_s))
+        self._note_broken()
         taken: Taken | None = None
         if batch is not None:
             taken = self._add(batch)
@@ -181,17 +188,27 @@ class Intake:
 
     def stop(self) -> None:
         """See `Source`."""
+        if self._streams is not None:
+            self._streams.stop()
         self._receiver.stop()
 
     def close(self) -> None:
         """See `Source`."""
-        self._receiver.stop()
+        self.stop()
         self._settle()
         self._store.flush()
 
     def standing(self) -> Standing:
         """See `Source`."""
-        return Standing(self._receiver.reception(), self._allow.refused, self._store.status)
+        reception, refused = self._receiver.reception(), self._allow.refused
+        if self._streams is not None:
+            reception = replace(
+                reception,
+                datagrams=reception.datagrams + self._streams.messages,
+                payload_bytes=reception.payload_bytes + self._streams.message_bytes,
+            )
+            refused += self._streams.refused
+        return Standing(reception, refused, self._store.status)
 
     def _add(self, batch: DatagramBatch) -> Taken:
         now_ns = int(batch.arrival_ns.max())
@@ -202,6 +219,14 @@ class Intake:
         news = self._account() if due else self._silence
         self._store.append(replace(news, **decoded._asdict()))
         return Taken(decoded.flows, decoded.records, self._told, now_ns)
+
+    def _note_broken(self) -> None:
+        """Count connections that had to be closed among what could not be read."""
+        broken = 0 if self._streams is None else self._streams.broken
+        if broken > self._broken:
+            reason = "a connection that sent bytes of no IPFIX message: it was closed"
+            self._faults.note(reason, None, broken - self._broken)
+            self._broken, self._owing = broken, True
 
     def _account(self) -> Telemetry:
         """What came since this was asked last, without rows; `_told` is of this moment then."""

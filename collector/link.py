@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from collector.packets import Faults, PacketBatch
 from collector.schema import I64, U8, U16, U64
+from collector.streams import Key, Streams
 from collector.wire import mapped, u8, u16, u32, u64
 
 SFLOW_PORT: Final = 6343
@@ -31,6 +32,8 @@ _TCP: Final = 6
 _UDP: Final = 17
 _MOST_TAGS: Final = 4
 _MOST_EXTENSIONS: Final = 8
+_MAPPED: Final = 0xFFFF << 32
+_LOW: Final = (1 << 64) - 1
 
 
 class Defect(IntEnum):
@@ -174,11 +177,14 @@ def _looks_like_records(buffer: U8, at: int, end: int, length: int) -> bool:
 
 
 @njit(cache=True)
-def _find(buffer: U8, offset: I64, length: I64, link: I64, out: _Found, seen: I64) -> int:
+def _find(
+    buffer: U8, offset: I64, length: I64, link: I64, out: _Found, segments: I64, seen: I64
+) -> int:
     """Fill `out` with the telemetry among the packets; returns the rows filled.
 
     `seen` takes the number of packets of an unknown link type, the first of them, the number of UDP
-    datagrams of any kind, and of segments that carry IPFIX over TCP, and the first of them.
+    datagrams of any kind, and of rows of `segments`: packet, where its IP header begins, where its
+    TCP header does, and where its payload would end, of what may carry IPFIX over TCP.
     """
     rows = 0
     for packet in range(len(offset)):
@@ -234,12 +240,12 @@ def _find(buffer: U8, offset: I64, length: I64, link: I64, out: _Found, seen: I6
         src_port = u16(buffer, at)
         dst_port = u16(buffer, at + 2)
         if following == _TCP:
-            if IPFIX_PORT in (src_port, dst_port) and end - at >= 20:
-                data = at + (u8(buffer, at + 12) >> 4) * 4
-                if data < min(end, ip + total):
-                    if not seen[3]:
-                        seen[4] = packet
-                    seen[3] += 1
+            if IPFIX_PORT in (src_port, dst_port) and end - at >= 20 and not fragment:
+                segments[seen[3], 0] = packet
+                segments[seen[3], 1] = ip
+                segments[seen[3], 2] = at
+                segments[seen[3], 3] = ip + total if total else end
+                seen[3] += 1
             continue
         seen[2] += 1
         sent = u16(buffer, at + 4) - 8
@@ -274,11 +280,13 @@ def _find(buffer: U8, offset: I64, length: I64, link: I64, out: _Found, seen: I6
     return rows
 
 
-def datagrams(batch: PacketBatch, faults: Faults) -> tuple[DatagramBatch, int]:
-    """The telemetry datagrams among captured packets.
+def datagrams(
+    batch: PacketBatch, faults: Faults, streams: Streams
+) -> tuple[list[DatagramBatch], int]:
+    """The telemetry datagrams among captured packets, and the messages of IPFIX over TCP.
 
     A datagram is telemetry if a port says so (6343 or 4739 on either side) or if its payload begins
-    as sFlow version 5, IPFIX, or NetFlow version 9 or 5.
+    as sFlow version 5, IPFIX, or NetFlow version 9 or 5. TCP is looked into where a port is 4739.
 
     Parameters
     ----------
@@ -286,12 +294,14 @@ def datagrams(batch: PacketBatch, faults: Faults) -> tuple[DatagramBatch, int]:
         Packets of any known link type: Ethernet with up to four VLAN tags, Linux cooked (both
         versions), raw IP, null and loopback.
     faults
-        Takes note of packets of an unknown link type, and of IPFIX over TCP.
+        Takes note of packets of an unknown link type, and of gaps in streams.
+    streams
+        Those of the packets before, in the same capture.
 
     Returns
     -------
-    DatagramBatch
-        In capture order.
+    list of DatagramBatch
+        In capture order, messages over TCP in a batch of their own; none is empty.
     int
         How many UDP datagrams of any kind there were.
     """
@@ -306,10 +316,10 @@ def datagrams(batch: PacketBatch, faults: Faults) -> tuple[DatagramBatch, int]:
         np.empty(rows, np.uint16),
         np.empty(rows, np.uint8),
     )
-    seen = np.zeros(5, np.int64)
-    count = _find(
-        batch.buffer, batch.offset, batch.length, batch.link.astype(np.int64), found, seen
-    )
+    seen = np.zeros(4, np.int64)
+    segments = np.empty((rows, 4), np.int64)
+    link = batch.link.astype(np.int64)
+    count = _find(batch.buffer, batch.offset, batch.length, link, found, segments, seen)
     if seen[0]:
         first = int(seen[1])
         faults.note(
@@ -317,14 +327,9 @@ def datagrams(batch: PacketBatch, faults: Faults) -> tuple[DatagramBatch, int]:
             batch.file_offset + int(batch.offset[first]),
             int(seen[0]),
         )
-    if seen[3]:
-        faults.note(
-            "IPFIX over TCP is not read",
-            batch.file_offset + int(batch.offset[int(seen[4])]),
-            int(seen[3]),
-        )
-    return (
-        DatagramBatch(
+    out = []
+    if count:
+        of_packet = DatagramBatch(
             buffer=batch.buffer,
             offset=found.offset[:count],
             length=found.length[:count],
@@ -335,6 +340,59 @@ def datagrams(batch: PacketBatch, faults: Faults) -> tuple[DatagramBatch, int]:
             dst_port=found.dst_port[:count],
             file_offset=found.offset[:count] + batch.file_offset,
             defect=found.defect[:count],
-        ),
-        int(seen[2]),
+        )
+        out.append(of_packet)
+    if seen[3]:
+        told = _messages(batch, segments[: seen[3]], faults, streams)
+        if len(told):
+            out.append(told)
+    return out, int(seen[2])
+
+
+def _messages(batch: PacketBatch, segments: I64, faults: Faults, streams: Streams) -> DatagramBatch:
+    """The messages that these segments make whole: rows of (packet, IP, TCP, end)."""
+    packets = batch.buffer
+    messages: list[bytes] = []
+    rows: list[tuple[int, int, Key]] = []
+    for packet, ip, at, sent in segments.tolist():
+        end = int(batch.offset[packet] + batch.length[packet])
+        data = at + (int(packets[at + 12]) >> 4) * 4
+        key = _key(packets[ip:at].tobytes(), packets[at : at + 4].tobytes())
+        header = packets[at + 4 : at + 14].tobytes()
+        stop = max(min(end, sent), data)
+        found = streams.add(
+            key,
+            int.from_bytes(header[:4]),
+            header[9],
+            packets[data:stop].tobytes(),
+            max(sent - max(end, data), 0),
+            faults,
+        )
+        messages += found
+        rows += [(packet, data, key)] * len(found)
+    length = np.array([len(message) for message in messages], np.int64)
+    packet = np.array([row[0] for row in rows], np.int64)
+    return DatagramBatch(
+        buffer=np.frombuffer(bytearray(b"".join(messages)), np.uint8),
+        offset=np.cumsum(length) - length,
+        length=length,
+        arrival_ns=batch.arrival_ns[packet],
+        src_hi=np.array([key.src[0] for *_, key in rows], np.uint64),
+        src_lo=np.array([key.src[1] for *_, key in rows], np.uint64),
+        src_port=np.array([key.src_port for *_, key in rows], np.uint16),
+        dst_port=np.array([key.dst_port for *_, key in rows], np.uint16),
+        file_offset=np.array([data for _, data, _ in rows], np.int64) + batch.file_offset,
+        defect=np.zeros(len(rows), np.uint8),
     )
+
+
+def _key(ip: bytes, ports: bytes) -> Key:
+    """Which stream a segment is of, by its IP header and its ports."""
+    size, at = (4, 12) if ip[0] >> 4 == 4 else (16, 8)
+    halves = []
+    for start in (at, at + size):
+        address = int.from_bytes(ip[start : start + size])
+        if size == 4:
+            address |= _MAPPED
+        halves.append((address >> 64, address & _LOW))
+    return Key(halves[0], halves[1], int.from_bytes(ports[:2]), int.from_bytes(ports[2:]))

@@ -21,6 +21,16 @@ U8 = NDArray[np.uint8]
 U16 = NDArray[np.uint16]
 ABSENT_U64: Final = 0xFFFF_FFFF_FFFF_FFFF
 
+TCP: Final = 6
+UDP: Final = 17
+ROCE_PORT: Final = 4791
+# Headers that a record's bytes hold, IPv4's and what follows: UDP, BTH and ICRC; TCP with
+# timestamps. Extended headers of RoCE come once a message.
+_ROCE_HEADER_BYTES: Final = 20 + 8 + 12 + 4
+_TCP_HEADER_BYTES: Final = 20 + 20 + 12
+_IPV6_MORE_BYTES: Final = 20
+FULL_PAYLOAD: Final = 4096  # of a packet, where a record counts bytes alone or packets alone
+
 
 class RecordTime(IntEnum):
     """What `start_ns` and `end_ns` rest on, best first."""
@@ -118,3 +128,10 @@ class RecordBatch(Batch):
         """See `Batch`; the time of a row, `time_ns` as in all tables, is when its flow ended."""
         column: NDArray[Any] = getattr(self, "end_ns" if name == "time_ns" else name)
         return column
+
+
+def header_bytes(records: RecordBatch) -> I64:
+    """What each packet of a record holds beside its payload, in bytes of IP; int64, shape (n,)."""
+    header = np.where(records.protocol == TCP, _TCP_HEADER_BYTES, _ROCE_HEADER_BYTES)
+    mapped = (records.src_hi == 0) & (records.src_lo >> np.uint64(32) == 0xFFFF)
+    return np.asarray(header + np.where(mapped, 0, _IPV6_MORE_BYTES), np.int64)

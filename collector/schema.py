@@ -376,7 +376,7 @@ class ExporterHealth:
 
     agent: str
     sub_agent: int  # of IPFIX the observation domain, of NetFlow the source id or engine
-    protocol: str  # "sflow5", "ipfix", "netflow9" or "netflow5"
+    protocol: str  # "sflow5", "ipfix", "netflow9", "netflow5"; "table": see `collector.transfers`
     datagrams: int
     flow_samples: int
     counter_samples: int

@@ -8,10 +8,10 @@ import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import Final
 
 from collector.backlog import Backlog
+from collector.binding import address_text, bound
 from collector.errors import ListenError
 from collector.link import SFLOW_PORT, DatagramBatch
 from collector.mmsg import MOST_DATAGRAMS, MessageReader
@@ -34,7 +34,8 @@ class Reception:
     Attributes
     ----------
     datagrams, payload_bytes
-        Taken from the kernel, dropped ones of the backlog included.
+        Taken from the kernel, dropped ones of the backlog included; a message over TCP counts as a
+        datagram.
     kernel_drops
         Datagrams the kernel dropped because the socket's buffer was full. The last ones show only
         when a later datagram arrives.
@@ -56,11 +57,8 @@ class UdpReceiver:
 
     Parameters
     ----------
-    host
-        Numeric address to listen on. "::" takes IPv6 and IPv4 from everywhere, and IPv4 alone where
-        the system has no IPv6.
-    port
-        0 lets the system choose one.
+    host, port
+        See `collector.binding.bound`.
     receive_buffer_bytes
         Size of the socket's buffer to ask for.
     backlog_bytes
@@ -164,7 +162,7 @@ class UdpReceiver:
         if batch is None and self._failure is not None:
             failure = self._failure
             reason = failure.strerror or str(failure)
-            raise ListenError(_text(self._host, self._port), reason) from failure
+            raise ListenError(self._address(), reason) from failure
         return batch
 
     def __iter__(self) -> Iterator[DatagramBatch]:
@@ -186,6 +184,13 @@ class UdpReceiver:
             backlog_drops=self._backlog.dropped_datagrams,
             receive_buffer_bytes=self._granted_bytes,
         )
+
+    def put(self, batch: DatagramBatch) -> None:
+        """Let telemetry that came another way wait among what was received; from any thread."""
+        self._backlog.put(batch)
+
+    def _address(self) -> str:
+        return address_text(socket.SOCK_DGRAM, self._host, self._port)
 
     def _run(self, reader: MessageReader, listening: int, wake: int) -> None:
         poll, pause = select.poll(), select.poll()
@@ -224,50 +229,23 @@ def bind(
 
     Parameters
     ----------
-    host, port, receive_buffer_bytes
+    host, port, reuse_port
+        See `collector.binding.bound`.
+    receive_buffer_bytes
         See `UdpReceiver`.
-    reuse_port
-        Share the port with other sockets that ask for it too (SO_REUSEPORT).
 
     Raises
     ------
     ListenError
         The address is taken, is not ours, or is no address.
     """
-    try:
-        address = ip_address(host)
-    except ValueError as error:
-        raise ListenError(_text(host, port), "not a numeric address") from error
-    family, at = (socket.AF_INET6 if address.version == 6 else socket.AF_INET), host
-    if address.version == 6 and address.is_unspecified and not _has_ipv6():
-        family, at = socket.AF_INET, "0.0.0.0"
-    made: socket.socket | None = None
-    try:
-        made = socket.socket(family, socket.SOCK_DGRAM)
-        if family == socket.AF_INET6:
-            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        if reuse_port:
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        _ask_for_buffer(made, receive_buffer_bytes)
-        made.bind((at, port))
-    except (OSError, OverflowError) as error:
-        if made is not None:
-            made.close()
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ListenError(_text(host, port), reason) from error
-    return made
-
-
-def _text(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _has_ipv6() -> bool:
-    try:
-        socket.socket(socket.AF_INET6, socket.SOCK_DGRAM).close()
-    except OSError:
-        return False
-    return True
+    return bound(
+        socket.SOCK_DGRAM,
+        host,
+        port,
+        reuse_port=reuse_port,
+        prepare=lambda made: _ask_for_buffer(made, receive_buffer_bytes),
+    )
 
 
 def _ask_for_buffer(receiving: socket.socket, size_bytes: int) -> None:

@@ -18,6 +18,7 @@ from collector.allow import AllowList
 from collector.intake import Intake, Standing, Taken
 from collector.malloc import keep_freed
 from collector.store import Store, StoreSettings
+from collector.tcp import TcpReceiver
 from collector.udp import UdpReceiver
 from collector.warm import warm
 
@@ -86,6 +87,7 @@ def _rows(taken: Taken | None) -> int:
 def work(
     parent: Connection,
     bound: socket.socket,
+    listening: socket.socket | None,
     allow: Sequence[IPv4Network | IPv6Network],
     directory: Path,
     settings: StoreSettings,
@@ -97,7 +99,9 @@ def work(
     parent
         Gets a pickled `Told` for each batch, and at the latest every `BEAT_S`.
     bound
-        A socket that listens; the parent keeps it open.
+        A socket that receives datagrams; the parent keeps it open.
+    listening
+        One that exporters connect to, if any; the same.
     allow
         Networks that may send; empty: all.
     directory, settings
@@ -111,7 +115,12 @@ def work(
     receiver = UdpReceiver(bound=bound)
     receiver.start()
     with Store(directory, settings) as store:
-        intake = Intake(receiver, AllowList(allow), store, settings.hold_s)
+        allowed = AllowList(allow)
+        streams = None
+        if listening is not None:
+            streams = TcpReceiver(listening, receiver.put, allowed.allows)
+            streams.start()
+        intake = Intake(receiver, allowed, store, settings.hold_s, streams=streams)
         handing = _Handing(parent)
         while not parent.poll():
             handing.put(intake.take(BEAT_S), intake.standing())

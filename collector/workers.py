@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from ipaddress import IPv4Network, IPv6Network
+from itertools import zip_longest
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
@@ -26,6 +27,7 @@ from collector.intake import Standing, Taken
 from collector.schema import I32, Telemetry
 from collector.steering import steer
 from collector.store import StoreSettings, StoreStatus
+from collector.tcp import listen
 from collector.udp import RECEIVE_BUFFER_BYTES, Reception, bind
 from collector.worker import Told, work
 
@@ -42,8 +44,14 @@ _UNSEEN: Final = Standing(Reception(0, 0, 0, 0, 0), 0, StoreStatus(0, 0, 0, None
 class _Worker:
     """One process after another with the same socket, and what the last one said."""
 
-    def __init__(self, bound: socket.socket, work_on: tuple[object, ...]) -> None:
+    def __init__(
+        self,
+        bound: socket.socket,
+        listening: socket.socket | None,
+        work_on: tuple[object, ...],
+    ) -> None:
         self.bound = bound
+        self.listening = listening
         self._work_on = work_on
         self.told = NOTHING
         self.standing = _UNSEEN
@@ -57,7 +65,7 @@ class _Worker:
         self.pipe: Connection
         self.pipe, theirs = spawn.Pipe()
         self.process: SpawnProcess = spawn.Process(
-            target=work, args=(theirs, self.bound, *self._work_on), daemon=True
+            target=work, args=(theirs, self.bound, self.listening, *self._work_on), daemon=True
         )
         self.process.start()
         theirs.close()
@@ -92,6 +100,8 @@ class Workers:
         Networks that may send; empty: all.
     directory, settings
         Of the store that all write to.
+    tcp
+        Address and port that exporters may connect to; each connection stays with one process.
 
     Raises
     ------
@@ -114,16 +124,23 @@ class Workers:
         settings: StoreSettings,
         *,
         receive_buffer_bytes: int = RECEIVE_BUFFER_BYTES,
+        tcp: tuple[str, int] | None = None,
     ) -> None:
         sockets: list[socket.socket] = []
+        listening: list[socket.socket] = []
         try:
             for _ in range(count):
                 sockets.append(bind(host, port, receive_buffer_bytes, reuse_port=True))
                 port = int(sockets[0].getsockname()[1])
             steer(sockets)
-            self._workers = [_Worker(own, (allow, directory, settings)) for own in sockets]
+            if tcp is not None:
+                listening.extend(listen(*tcp, reuse_port=True) for _ in range(count))
+            self._workers = [
+                _Worker(own, streams, (allow, directory, settings))
+                for own, streams in zip_longest(sockets, listening)
+            ]
         except BaseException:
-            for own in sockets:
+            for own in (*sockets, *listening):
                 own.close()
             raise
         self._port = port
@@ -176,6 +193,8 @@ class Workers:
         for worker in self._workers:
             worker.end()
             worker.bound.close()
+            if worker.listening is not None:
+                worker.listening.close()
 
     def standing(self) -> Standing:
         """See `Source`."""

@@ -16,7 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collector.messages import CLASS_NAMES
-from collector.records import ABSENT_U64, RecordBatch
+from collector.records import (
+    ABSENT_U64,
+    FULL_PAYLOAD,
+    ROCE_PORT,
+    TCP,
+    UDP,
+    RecordBatch,
+    header_bytes,
+)
 from collector.schema import ABSENT_U32, I32, I64, ExporterHealth, Transport
 from reconstruct.activity import PROMPT_NS
 from reconstruct.binning import endpoints_of, exporter_key
@@ -24,16 +32,7 @@ from reconstruct.bins import BIN_NS, RECORD_UNIT_BYTES, ProgressBins, Verb
 from reconstruct.hashing import mix, stream_keys
 from reconstruct.slices import Acks, Slice, StreamKind, Streams
 
-ROCE_PORT: Final = 4791
-TCP: Final = 6
-UDP: Final = 17
-# Headers that a record's bytes hold, IPv4's and what follows: UDP, BTH and ICRC; TCP with
-# timestamps. Extended headers of RoCE come once a message.
-ROCE_HEADER_BYTES: Final = 20 + 8 + 12 + 4
-TCP_HEADER_BYTES: Final = 20 + 20 + 12
-IPV6_MORE_BYTES: Final = 20
 FRAME_BYTES: Final = 18  # of Ethernet, its check sequence included
-FULL_PAYLOAD: Final = 4096  # of a packet, where a record counts bytes alone or packets alone
 # Packets of one message follow one another: they are evidence once, not packet by packet.
 MESSAGE_PKTS: Final = 256
 MOST_ROWS: Final = 1000  # of a record, however long
@@ -232,8 +231,7 @@ def _usable(records: RecordBatch, start_ns: int, end_ns: int) -> RecordBatch:
 def _counts(records: RecordBatch) -> _Counts:
     """Counts times the sampling rate; what a record does not count follows from what it does."""
     rate = np.maximum(records.sampling_rate, 1).astype(np.float64)
-    header = np.where(records.protocol == TCP, TCP_HEADER_BYTES, ROCE_HEADER_BYTES)
-    header = header + np.where(_is_ipv6(records), IPV6_MORE_BYTES, 0)
+    header = header_bytes(records)
     octets, packets = records.bytes.astype(np.float64), records.packets.astype(np.float64)
     lacking = (records.packets == ABSENT_U64) | (records.packets == 0)
     packets = np.where(lacking, np.ceil(octets / (FULL_PAYLOAD + header)), packets)
@@ -241,11 +239,6 @@ def _counts(records: RecordBatch) -> _Counts:
     octets = np.where(lacking, packets * (FULL_PAYLOAD + header), octets)
     payload = np.maximum(octets - packets * header, 0)
     return _Counts(packets * rate, payload * rate, (octets + packets * FRAME_BYTES) * rate)
-
-
-def _is_ipv6(records: RecordBatch) -> NDArray[np.bool_]:
-    mapped = (records.src_hi == 0) & (records.src_lo >> np.uint64(32) == 0xFFFF)
-    return np.asarray(~mapped)
 
 
 def _cut(records: RecordBatch, stream: I32, counts: _Counts, start_ns: int, end_ns: int) -> _Parts:

@@ -96,7 +96,8 @@ def analyze(
         list[Path] | None,
         typer.Argument(
             metavar="CAPTURE...",
-            help="pcap, pcapng or IPFIX files, also gzip, with telemetry; several make one window.",
+            help="pcap, pcapng or IPFIX files, also gzip, with telemetry, or tables of transfers "
+            "(CSV, Parquet); several make one window.",
         ),
     ] = None,
     store: Annotated[

@@ -52,6 +52,8 @@ def _serve(settings: Settings) -> int:
         signal.signal(number, lambda *_: service.stop())
     udp = HostPort(settings.listen.udp.host, service.udp_port)
     where = {"udp": str(udp), "store": str(settings.store.directory)}
+    if settings.listen.tcp is not None:
+        where["tcp"] = str(settings.listen.tcp)
     if settings.http.listen is not None and service.http_port is not None:
         where["http"] = str(HostPort(settings.http.listen.host, service.http_port))
     log.say("info", "listening", **where)

@@ -9,6 +9,8 @@ from api.settings import Settings
 from collector.allow import AllowList
 from collector.intake import Intake, Source
 from collector.store import Store, StoreSettings
+from collector.tcp import TcpReceiver
+from collector.tcp import listen as accepting
 from collector.udp import UdpReceiver
 from collector.workers import Workers
 
@@ -42,6 +44,7 @@ def open_source(settings: Settings, opening: ExitStack) -> Source:
             kept.directory,
             files,
             receive_buffer_bytes=listen.receive_buffer_bytes,
+            tcp=None if listen.tcp is None else (listen.tcp.host, listen.tcp.port),
         )
         opening.callback(workers.close)
         return workers
@@ -52,5 +55,13 @@ def open_source(settings: Settings, opening: ExitStack) -> Source:
     )
     receiver.start()
     opening.callback(receiver.stop)
+    allow = AllowList(listen.allow)
+    streams = None
+    if listen.tcp is not None:
+        streams = TcpReceiver(
+            accepting(listen.tcp.host, listen.tcp.port), receiver.put, allow.allows
+        )
+        streams.start()
+        opening.callback(streams.stop)
     store = opening.enter_context(Store(kept.directory, files))
-    return Intake(receiver, AllowList(listen.allow), store, kept.hold_s)
+    return Intake(receiver, allow, store, kept.hold_s, streams=streams)

@@ -48,12 +48,14 @@ class _Section(BaseModel):
 
 
 class ListenSection(_Section):
-    """Receiving sFlow, IPFIX and NetFlow, at one port.
+    """Receiving sFlow, IPFIX and NetFlow.
 
     Attributes
     ----------
     udp
-        Where to receive.
+        Where to receive: all three at one port.
+    tcp
+        Where exporters of IPFIX may connect to; None: nowhere.
     workers
         Processes that receive, decode and store; more than one share the port.
     allow
@@ -63,6 +65,7 @@ class ListenSection(_Section):
     """
 
     udp: Address = HostPort("::", 6343)
+    tcp: AddressOrNone = None
     workers: Workers = 1
     allow: Networks = ()
     receive_buffer_bytes: BufferBytes = 64 << 20

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 I64 = NDArray[np.int64]
+_UDP = 17  # what carries RoCE
 F64 = NDArray[np.float64]
 
 
@@ -77,7 +78,7 @@ def read(flows: Path, inventory: Path) -> tuple[FlowRecords, Ends]:
         place[count:].astype(np.int64),
         column["bytes"],
         column["packets"],
-        column["roce"],
+        column["protocol"] == _UDP,
     )
     addresses = tuple(key.partition("/")[2] for key in keys.tolist())
     return records, Ends(addresses, np.array(server, np.int64))

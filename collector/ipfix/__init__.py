@@ -1,7 +1,6 @@
 """IPFIX and NetFlow: datagrams to flow records, counters and sampled packets."""
 
-from collector.ipfix.framing import Splitter
 from collector.ipfix.ingest import IpfixIngest
 from collector.ipfix.tally import RecordExporter
 
-__all__ = ["IpfixIngest", "RecordExporter", "Splitter"]
+__all__ = ["IpfixIngest", "RecordExporter"]

@@ -8,65 +8,13 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 import numpy as np
-from numba import njit
 
-from collector.ipfix.messages import IPFIX
+from collector.framing import scan
 from collector.link import IPFIX_PORT, DatagramBatch
 from collector.packets import ROWS_PER_BATCH, Faults
-from collector.schema import I64, U8
 from collector.source import Window
-from collector.wire import u16, u32
-
-HEADER_BYTES: Final = 16
-
-
-def begins(head: bytes) -> bool:
-    """Whether a file with these first bytes, 16 or more, is one of IPFIX messages."""
-    return len(head) >= HEADER_BYTES and _is_header(np.frombuffer(head, np.uint8), 0)
-
-
-@njit(cache=True)
-def _is_header(buffer: U8, at: int) -> bool:
-    return bool(u16(buffer, at) == IPFIX and u16(buffer, at + 2) >= HEADER_BYTES)
-
-
-@njit(cache=True)
-def _scan(
-    buffer: U8, start: int, end: int, offset: I64, length: I64, time_ns: I64, skipped: I64
-) -> tuple[int, int, int]:
-    """Fill the columns with the messages from `start` on.
-
-    Returns the position of the first unread byte, the rows filled, and the bytes needed from there
-    (0: the columns are full). `skipped` takes how often bytes belonged to no message, and where
-    first; they are left out up to the next header that could be one.
-    """
-    at = start
-    rows = 0
-    lost = False
-    while rows < len(offset):
-        if end - at < HEADER_BYTES:
-            return at, rows, HEADER_BYTES
-        if not _is_header(buffer, at):
-            if not lost:
-                if not skipped[0]:
-                    skipped[1] = at
-                skipped[0] += 1
-                lost = True
-            at += 1
-            continue
-        size = u16(buffer, at + 2)
-        if end - at < size:
-            return at, rows, size
-        lost = False
-        offset[rows] = at
-        length[rows] = size
-        time_ns[rows] = u32(buffer, at + 4) * 1_000_000_000
-        rows += 1
-        at += size
-    return at, rows, 0
 
 
 def messages(window: Window, path: Path, faults: Faults) -> Iterator[DatagramBatch]:
@@ -92,7 +40,7 @@ def messages(window: Window, path: Path, faults: Faults) -> Iterator[DatagramBat
     while True:
         offset, length, time_ns = (np.empty(ROWS_PER_BATCH, np.int64) for _ in range(3))
         skipped = np.zeros(2, np.int64)
-        at, rows, need = _scan(window.buffer, at, window.end, offset, length, time_ns, skipped)
+        at, rows, need = scan(window.buffer, at, window.end, offset, length, time_ns, skipped)
         if skipped[0]:
             where = window.file_offset + int(skipped[1])
             faults.note("bytes that belong to no IPFIX message", where, int(skipped[0]))

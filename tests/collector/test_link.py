@@ -8,6 +8,7 @@ import pytest
 from collector.addresses import to_text
 from collector.link import DatagramBatch, Defect, datagrams
 from collector.packets import Faults, PacketBatch
+from collector.streams import Streams
 from tests.collector import encode as e
 from tests.collector.ipfix import encode
 
@@ -15,6 +16,17 @@ SFLOW = e.datagram(e.flow_sample())
 UDP = e.udp(SFLOW)
 V4 = e.ipv4(UDP, 17, "192.0.2.1", "192.0.2.9")
 V6 = e.ipv6(UDP, 17, "2001:db8::7", "2001:db8::9")
+
+
+_EMPTY = np.zeros(0, np.int64)
+_NOTHING = DatagramBatch(
+    np.zeros(0, np.uint8),
+    *(_EMPTY,) * 3,
+    *(_EMPTY.astype(np.uint64),) * 2,
+    *(_EMPTY.astype(np.uint16),) * 2,
+    _EMPTY,
+    _EMPTY.astype(np.uint8),
+)
 
 
 def run(*packets: bytes, link: int = 1, faults: Faults | None = None) -> DatagramBatch:
@@ -28,7 +40,9 @@ def run(*packets: bytes, link: int = 1, faults: Faults | None = None) -> Datagra
         link=np.full(rows, link, np.int32),
         file_offset=1000,
     )
-    return datagrams(batch, faults or Faults())[0]
+    found, _ = datagrams(batch, faults or Faults(), Streams())
+    assert all(map(len, found))
+    return found[0] if found else _NOTHING
 
 
 def payloads(batch: DatagramBatch) -> list[bytes]:
@@ -176,13 +190,22 @@ def test_what_only_begins_like_records_is_none(payload: bytes) -> None:
     assert len(run(packet)) == 1
 
 
-def test_ipfix_over_tcp_is_counted() -> None:
-    faults = Faults()
+def test_ipfix_over_tcp_is_put_together() -> None:
     segments = [
-        e.ethernet(0x0800, e.ipv4(e.tcp(data, 40_000, port, 1), 6))
-        for data, port in ((V10, 4739), (b"", 4739), (V10[5:], 4739), (V10, 4740))
+        e.ethernet(0x0800, e.ipv4(e.tcp(data, 40_000, port, at), 6))
+        for data, port, at in (
+            (V10[:5], 4739, 1),
+            (b"", 4739, 6),
+            (V10[5:], 4739, 6),
+            (V10, 4740, 1),
+        )
     ]
     six = e.ethernet(0x86DD, e.ipv6(e.tcp(V10, 4739, 40_000, 1), 6))
-    assert not len(run(*segments, six, faults=faults))
-    (error,) = faults.errors()
-    assert (error.reason, error.offset, error.count) == ("IPFIX over TCP is not read", 1000, 3)
+    faults = Faults()
+    found = run(*segments, six, faults=faults)
+    assert payloads(found) == [V10, V10]
+    assert found.arrival_ns.tolist() == [2, 4]
+    assert found.src_port.tolist() == [40_000, 4739]
+    assert (found.src_hi[0], found.src_lo[0] >> 32) == (0, 0xFFFF)
+    assert found.src_hi[1] != 0
+    assert not faults.errors()

@@ -172,7 +172,9 @@ def test_a_worker_without_a_parent_stores_what_it_has_and_ends(tmp_path: Path) -
     spawn = mp.get_context("spawn")
     ours, theirs = spawn.Pipe()
     with closing(bind("127.0.0.1", 0, 1 << 20)) as bound:
-        process = spawn.Process(target=work, args=(theirs, bound, (), tmp_path, StoreSettings()))
+        process = spawn.Process(
+            target=work, args=(theirs, bound, None, (), tmp_path, StoreSettings())
+        )
         process.start()
         theirs.close()
         with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as sending:

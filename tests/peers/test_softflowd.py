@@ -65,6 +65,24 @@ def test_a_service_stores_what_it_tells_and_shows_it(tmp_path: Path) -> None:
     expect_all(read(store).records, start_ns, rate=1)
 
 
+def test_a_service_takes_what_it_tells_over_tcp(tmp_path: Path) -> None:
+    installed("softflowd")
+    start_ns = (int(time.time()) - 100) * 1_000_000_000
+    capture(tmp_path / "packets.pcap", start_ns)
+    with closing(socket.create_server(("127.0.0.1", 0))) as free:
+        port = free.getsockname()[1]
+    store = tmp_path / "store"
+    with serving(store, LISTEN__TCP=f"127.0.0.1:{port}") as served:
+        command = ["softflowd", "-d", "-r", str(tmp_path / "packets.pcap"), "-v", "10"]
+        command += ["-n", f"127.0.0.1:{port}", "-P", "tcp", "-c", "none"]
+        with running(command, tmp_path / "softflowd.log"):
+            until(lambda: bool(told(served)), "no exporter of records")
+        (exporter,) = told(served)
+        assert served.end(signal.SIGTERM) == 0
+    assert (exporter["agent"], exporter["protocol"]) == ("127.0.0.1", "ipfix")
+    expect_all(read(store).records, start_ns, rate=1)
+
+
 def told(served: Served) -> list[dict[str, Any]]:
     """Exporters of which the service has all records, as the page shows them."""
     exporters = served.ask("/exporters")["service"]["exporters"]

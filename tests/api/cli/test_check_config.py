@@ -40,6 +40,7 @@ def test_lines_tell_each_value_and_its_source(
     told = {key: rest.split("  ", 1) for key, rest in rows}
     assert {key: (value, source.strip()) for key, (value, source) in told.items()} == {
         "listen.udp": ("[::]:6343", "default"),
+        "listen.tcp": ("-", "default"),
         "listen.allow": ("10.0.0.0/8, fd00::/8", "RINGSCOPE_LISTEN__ALLOW"),
         "listen.receive_buffer_bytes": ("67108864", "default"),
         "listen.workers": ("1", "default"),

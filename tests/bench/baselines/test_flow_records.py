@@ -28,7 +28,7 @@ def written(tmp_path: Path) -> Path:
         "bytes": [100, 200],
         "packets": [1, 2],
         "messages": [1, 1],
-        "roce": [True, False],
+        "protocol": [17, 6],
     }
     pq.write_table(pa.table(columns), tmp_path / "flows.parquet")
     return tmp_path / "flows.parquet"

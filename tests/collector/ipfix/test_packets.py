@@ -6,11 +6,9 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from collector.addresses import from_text
-from collector.ipfix import IpfixIngest, Splitter
+from collector.ipfix import IpfixIngest
 from collector.packets import Faults
 from collector.schema import CounterBatch, FlowBatch, PortState, TimeBasis, Transport
 from tests.collector.encode import ethernet, ipv4
@@ -125,36 +123,3 @@ class TestCounters:
         fields: list[encode.Specifier] = [(325, 8), (1, 8, 35_632)]
         content = set_of(256, bytes(16))
         assert not len(read(set_of(2, encode.template(256, fields)), content)[1])
-
-
-MESSAGES = [message(set_of(2, encode.template(256, encode.PLAIN))), message(), message(bytes(900))]
-
-
-@given(st.lists(st.integers(1, 400), max_size=12))
-def test_streams_are_cut_into_messages(sizes: list[int]) -> None:
-    stream = b"".join(MESSAGES)
-    splitter, got, at = Splitter(), [], 0
-    for size in [*sizes, len(stream)]:
-        got += splitter.feed(stream[at : at + size])
-        at += size
-    assert got == MESSAGES
-    assert splitter.skipped_bytes == 0
-
-
-@given(st.integers(1, 5))
-def test_streams_find_their_way_back(step: int) -> None:
-    stream = b"\xff\x00\x05rubbish" + b"".join(MESSAGES)
-    splitter, got = Splitter(), []
-    for at in range(0, len(stream), step):
-        got += splitter.feed(stream[at : at + step])
-    assert got == MESSAGES
-    assert splitter.skipped_bytes == 10
-
-
-@given(st.lists(st.binary(max_size=50), max_size=20))
-def test_streams_of_anything_are_held_within_bounds(pieces: list[bytes]) -> None:
-    splitter = Splitter()
-    for piece in pieces:
-        for found in splitter.feed(piece):
-            assert found[:2] == b"\0\x0a"
-            assert len(found) == int.from_bytes(found[2:4]) >= 16

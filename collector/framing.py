@@ -1,0 +1,98 @@
+"""Messages in a stream of bytes: IPFIX over TCP, and IPFIX files.
+
+Source: RFC 7011, 10.4 (TCP); RFC 5655 (files are messages one behind the other).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+from collector.schema import I64, U8
+from collector.wire import u16, u32
+
+_HEADER_BYTES: Final = 16
+_IPFIX: Final = 10  # the version that a message begins with
+
+
+def begins(head: bytes) -> bool:
+    """Whether a stream with these first bytes, 16 or more, is one of IPFIX messages."""
+    return len(head) >= _HEADER_BYTES and _is_header(np.frombuffer(head, np.uint8), 0)
+
+
+@njit(cache=True)
+def _is_header(buffer: U8, at: int) -> bool:
+    return bool(u16(buffer, at) == _IPFIX and u16(buffer, at + 2) >= _HEADER_BYTES)
+
+
+@njit(cache=True)
+def scan(
+    buffer: U8, start: int, end: int, offset: I64, length: I64, time_ns: I64, skipped: I64
+) -> tuple[int, int, int]:
+    """Fill the columns with the messages from `start` on; `time_ns` is their export time.
+
+    Returns the position of the first unread byte, the rows filled, and the bytes needed from there
+    (0: the columns are full). `skipped` takes how often bytes belonged to no message, and where
+    first; they are left out up to the next header that could be one.
+    """
+    at = start
+    rows = 0
+    lost = False
+    while rows < len(offset):
+        if end - at < _HEADER_BYTES:
+            return at, rows, _HEADER_BYTES
+        if not _is_header(buffer, at):
+            if not lost:
+                if not skipped[0]:
+                    skipped[1] = at
+                skipped[0] += 1
+                lost = True
+            at += 1
+            continue
+        size = u16(buffer, at + 2)
+        if end - at < size:
+            return at, rows, size
+        lost = False
+        offset[rows] = at
+        length[rows] = size
+        time_ns[rows] = u32(buffer, at + 4) * 1_000_000_000
+        rows += 1
+        at += size
+    return at, rows, 0
+
+
+class Splitter:
+    """Cuts a stream that comes in pieces into messages; it holds at most one that is not whole.
+
+    Attributes
+    ----------
+    skips
+        How often, piece by piece, bytes belonged to no message.
+    """
+
+    def __init__(self) -> None:
+        self._held = b""
+        self.skips = 0
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Take in the next bytes; returns the messages that are whole by now.
+
+        Notes
+        -----
+        Where no header stands, bytes are skipped up to the next that could be one: a version of
+        10 with a length that holds its own header.
+        """
+        whole = self._held + data
+        buffer = np.frombuffer(whole, np.uint8)
+        rows = len(whole) // _HEADER_BYTES + 1
+        offset, length, time_ns = (np.empty(rows, np.int64) for _ in range(3))
+        skipped = np.zeros(2, np.int64)
+        at, found, _ = scan(buffer, 0, len(buffer), offset, length, time_ns, skipped)
+        self.skips += int(skipped[0])
+        self._held = whole[at:]
+        return [
+            whole[start : start + size]
+            for start, size in zip(offset[:found].tolist(), length[:found].tolist(), strict=True)
+        ]
