@@ -18,11 +18,15 @@ from patterns import phases
 from reconstruct.edges import Flows
 
 SLOTS_NS: Final = (2_000_000, 5_000_000, 10_000_000)  # the shortest with enough pairs decides
+WIDE_SLOTS_NS: Final = (20_000_000, 50_000_000, 100_000_000, 200_000_000)
+ENOUGH_EXPECTED: Final = 25.0  # of sets used at once: a quarter of it is no chance
 ENOUGH_PAIRS: Final = 100  # of sightings of one set in one slot: a likeness is known to 0.1
 IN_TURN: Final = 0.25  # likeness up to which sets take turns: steps of a slot's length touch
 AT_ONCE: Final = 0.5  # and from which on they do not; ranks that come late stay above 1/3
 OUTWEIGHED: Final = 4  # pairs in turn for each that is used at once
-FOLDED: Final = 0.6  # samples in common, folded by phase: steps up to 0.41, a grid's 0.9
+FOLDED: Final = 0.6  # time in common, folded by phase: steps up to 0.41, a grid's 0.9
+SURE_TURN: Final = 4.0  # standard deviations by which that must be less than chance would have it,
+SURE_ONCE: Final = 2.0  # or more than `FOLDED`
 
 
 def alternate(flows: Flows, sets: Sequence[NDArray[np.intp]]) -> bool | None:
@@ -50,9 +54,17 @@ def alternate(flows: Flows, sets: Sequence[NDArray[np.intp]]) -> bool | None:
 def _two(flows: Flows, one: NDArray[np.intp], other: NDArray[np.intp]) -> bool | None:
     alike = likeness(flows, one, other)
     if alike is None:
+        # A step's length is not known, so only what keeps apart in a slot says anything.
+        together = likeness_of_all(flows, one, other)
+        if together is not None and together <= IN_TURN:
+            return True
         # Times are not good enough: what is left is when in a turn each is used.
-        common = phases.overlap(flows, one, other)
-        return None if common is None else common <= FOLDED
+        common = phases.in_common(flows, one, other)
+        if common is None:
+            return None
+        if common.share <= FOLDED and common.share + SURE_TURN * common.error < 1:
+            return True
+        return False if common.share - SURE_ONCE * common.error > FOLDED else None
     if alike <= IN_TURN:
         return True
     return False if alike >= AT_ONCE else None
@@ -89,6 +101,26 @@ def likeness(flows: Flows, one: NDArray[np.intp], other: NDArray[np.intp]) -> fl
         pairs = float(np.sum(first * (first - 1))), float(np.sum(second * (second - 1)))
         if min(pairs) >= ENOUGH_PAIRS:
             return float(np.sum(first * second) / np.sqrt(pairs[0] * pairs[1]))
+    return None
+
+
+def likeness_of_all(flows: Flows, one: NDArray[np.intp], other: NDArray[np.intp]) -> float | None:
+    """As `likeness`, for few samples: of all endpoints together, in wider slots.
+
+    Steps that are shorter than a slot look alike in it; what is used at once always does.
+    """
+    seen = flows.sightings
+    side = np.zeros(len(flows), np.int8)
+    side[one], side[other] = 1, 2
+    mine = side[seen.flow]
+    for width in WIDE_SLOTS_NS:
+        used = np.flatnonzero((mine > 0) & (seen.slack_ns <= width))
+        _, slot = np.unique(seen.time_ns[used] // width, return_inverse=True)
+        first, second = (np.bincount(slot, mine[used] == which) for which in (1, 2))
+        pairs = np.sum(first * (first - 1)), np.sum(second * (second - 1))
+        expected = float(np.sqrt(pairs[0] * pairs[1]))
+        if expected >= ENOUGH_EXPECTED:
+            return float(np.sum(first * second)) / expected
     return None
 
 

@@ -64,8 +64,7 @@ class Found:
 def recognise(flows: Flows, parts: Sequence[Part]) -> list[Found]:
     """The parts that have a shape, with their roles; stages of pipelines put in order."""
     drawn = []
-    for part in parts:
-        shape, order = tell(flows, part)
+    for part, (shape, order) in zip(parts, tell(flows, parts), strict=True):
         if shape is not None:
             drawn.append((part, shape, order))
     chains = [

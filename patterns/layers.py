@@ -7,6 +7,7 @@ wins.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -225,11 +226,15 @@ def edge_graph(flows: Flows, rows: NDArray[np.intp]) -> nx.DiGraph[int]:
     graph: nx.DiGraph[int] = nx.DiGraph()
     for row in rows:
         u, v = int(flows.src[row]), int(flows.dst[row])
-        data = graph.get_edge_data(u, v, {"bytes": 0.0, "samples": 0, "flows": 0})
+        data = graph.get_edge_data(u, v, {"bytes": 0.0, "error": 0.0, "samples": 0, "flows": 0})
+        carried = float(flows.bytes_per_turn[row])
+        off = data["error"] * data["bytes"], float(flows.error[row]) * carried
+        total = data["bytes"] + carried
         graph.add_edge(
             u,
             v,
-            bytes=data["bytes"] + float(flows.bytes_per_turn[row]),
+            bytes=total,
+            error=math.hypot(*off) / total if total > 0 else 0.0,
             samples=data["samples"] + int(flows.samples[row]),
             flows=data["flows"] + 1,
         )

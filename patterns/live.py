@@ -27,7 +27,7 @@ from patterns.numbering import (
     settle,
 )
 from patterns.result import Iteration, JobResult
-from patterns.rhythm import LONGER
+from patterns.rhythm import is_beat
 from reconstruct.activity import timed
 from reconstruct.bins import Progress
 from reconstruct.jobs import Candidate, renew
@@ -285,7 +285,7 @@ def _may_count(progress: Progress, candidate: Candidate, turns: int, *, agreed: 
     # Its own traffic: the window may be far older than the job.
     rows = np.isin(bins.connection, candidate.connections)
     looked_ns = bins.last_ns[rows].max(initial=0) - bins.first_ns[rows].min(initial=1 << 62)
-    if looked_ns < FIRM_S * 1e9 or candidate.period.longer > LONGER:
+    if looked_ns < FIRM_S * 1e9 or is_beat(candidate.period):
         return False
     return turns >= ENOUGH_TURNS or (agreed and turns >= FEWEST_TURNS)
 

@@ -90,6 +90,39 @@ def overlap(flows: Flows, one: NDArray[np.intp], other: NDArray[np.intp]) -> flo
 
 
 @dataclass(frozen=True, slots=True)
+class Common:
+    """How much of their time in the turn two sets of connections have in common.
+
+    Parameters
+    ----------
+    share : float
+        0 where they take turns, 1 where they send at the same times.
+    error : float
+        Its standard deviation where they do the latter, by chance alone.
+    """
+
+    share: float
+    error: float
+
+
+def in_common(flows: Flows, one: NDArray[np.intp], other: NDArray[np.intp]) -> Common | None:
+    """The overlap of two sets, over that of two random parts of all their samples.
+
+    Few samples miss each other by chance: so do these parts. None where there are hardly any.
+    """
+    profiles = [np.rint(flows.phases[rows].sum(axis=0)).astype(np.int64) for rows in (one, other)]
+    counts = [int(profile.sum()) for profile in profiles]
+    if min(counts) < FEWEST_IN_COMMON:
+        return None
+    both = profiles[0] + profiles[1]
+    drawn = np.random.default_rng(0).multivariate_hypergeometric(both, counts[0], DRAWS)
+    of_parts = np.minimum(drawn / counts[0], (both - drawn) / counts[1]).sum(axis=1)
+    own = float(np.minimum(profiles[0] / counts[0], profiles[1] / counts[1]).sum())
+    usual = float(of_parts.mean())
+    return Common(own / usual, float(of_parts.std()) / usual)
+
+
+@dataclass(frozen=True, slots=True)
 class Lead:
     """By how much one direction of a link runs before the other.
 
@@ -108,6 +141,8 @@ class Lead:
 UNTOLD: Final = Lead(0.0, float("inf"))
 LEAST_SPREAD: Final = 0.15  # of a turn: a pipeline's traffic fills most of it, however few are seen
 FEWEST_OF_A_SET: Final = 4 * PHASES  # samples before a profile shows where it is empty
+FEWEST_IN_COMMON: Final = 20  # of a set, before anything is said of what it has in common
+DRAWS: Final = 100
 UNBROKEN: Final = 0.98  # of the samples: where none of these lie is a pause
 FEWEST: Final = 2  # samples of a direction before its mean phase means anything
 

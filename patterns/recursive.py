@@ -6,11 +6,11 @@ ranks whose numbers differ in one bit, which draws a hypercube.
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import networkx as nx
 import numpy as np
-from numpy.typing import NDArray
 
 from patterns.shape import Shape, ShapeChannel, mutual
 
@@ -21,6 +21,8 @@ EQUAL: Final = 1.15  # ratio of bytes up to which links of one distance, or dist
 TAIL: Final = 0.1  # of the links of one distance, whose bytes may be told wrongly
 HALVING: Final = 2.0  # ratio of bytes from one distance to the next where vectors are halved
 WITHIN: Final = 0.1  # of that ratio
+SIGMAS: Final = 2.0  # of their errors, within which volumes are alike
+ERROR_FLOOR: Final = 0.002
 
 
 def find(graph: nx.DiGraph[int]) -> Shape | None:
@@ -35,31 +37,42 @@ def find(graph: nx.DiGraph[int]) -> Shape | None:
     sets = partners(graph)
     if sets is None:
         return None
-    volumes = [np.array([graph.edges[edge]["bytes"] for edge in edges]) for edges in sets]
-    if any(_uneven(volume) for volume in volumes):
+    steps = [_step(graph, edges) for edges in sets]
+    if any(step is None for step in steps):
         return None
-    steps = np.sort([float(np.median(volume)) for volume in volumes])
-    ratios = steps[1:] / steps[:-1]
-    even = ratios.max() <= EQUAL
-    if not even and not np.all(np.abs(ratios / HALVING - 1) <= WITHIN):
+    told = np.array(sorted(step for step in steps if step is not None))
+    ratios = told[1:, 0] / told[:-1, 0]
+    doubt = SIGMAS * np.hypot(told[1:, 1], told[:-1, 1])
+    even = bool(np.all(ratios <= EQUAL + doubt))
+    halving = bool(np.all(np.abs(ratios / HALVING - 1) <= WITHIN + doubt))
+    if not even and not halving:
         return None
     doubtful = even or len(graph) <= LARGEST_FLAT
     return Shape(
         algorithm="recursive",
-        variant="recursive_doubling" if even else "rabenseifner",
+        variant=None if even and halving else "recursive_doubling" if even else "rabenseifner",
         members=tuple(sorted(graph.nodes)),
         channels=(ShapeChannel(None, None, tuple(sorted(graph.edges))),),
         ambiguous="a neighbour exchange on a grid" if doubtful else None,
         in_turn=tuple(map(tuple, sets)),
         # Halves may also be gathered or scattered only: times say which.
-        collective="all_reduce" if even else None,
+        collective="all_reduce" if even and not halving else None,
     )
 
 
-def _uneven(volume: NDArray[np.float64]) -> bool:
-    """Whether links of one distance differ by more than a badly sampled one in ten does."""
+def _step(graph: nx.DiGraph[int], edges: list[tuple[int, int]]) -> tuple[float, float] | None:
+    """Bytes of the links of one distance and their relative error; None where they are unlike.
+
+    They are where more than a badly sampled one in ten differs, and their errors do not allow it.
+    """
+    volume = np.array([graph.edges[edge]["bytes"] for edge in edges])
+    error = np.array([graph.edges[edge]["error"] for edge in edges])
+    usual = float(np.median(volume))
     ranked, few = np.sort(volume), int(TAIL * len(volume))
-    return bool(ranked[-1 - few] > EQUAL * ranked[few])
+    allowed = SIGMAS * np.maximum(error, ERROR_FLOOR) * usual
+    if ranked[-1 - few] > EQUAL * ranked[few] and np.sum(np.abs(volume - usual) > allowed) > few:
+        return None
+    return usual, float(np.median(error)) / math.sqrt(len(volume))
 
 
 def partners(graph: nx.DiGraph[int]) -> list[list[tuple[int, int]]] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from collector.schema import I64
 from patterns.claim import claim
 from patterns.regimes import MEDIAN_COST, regimes
-from patterns.result import Claim, Iteration
+from patterns.result import Claim, Iteration, JobResult
 from reconstruct.period import Period
 from reconstruct.restarts import undisturbed
 
@@ -20,7 +21,28 @@ FULL_SIGMAS: Final = 12.0  # above noise, at which a rhythm is beyond doubt
 RIVAL: Final = 0.75  # a shorter lag that looks this much alike makes a multiple likely
 SURE_ERROR: Final = 0.003  # relative error of the median, up to which a period is called right
 LONGER: Final = 1.25  # times as much alike at a lag too long to be counted on: a cycle hides there
+_LONGER_CYCLE: Final = "a longer cycle, seen too few times to be told, repeats more exactly"
 NEEDED: Final = 50.0  # samples per iteration, from which prototypes always met 1 %
+
+
+def is_beat(period: Period) -> bool:
+    """Whether a period may be but the beat of something inside a longer cycle."""
+    return period.longer > LONGER
+
+
+def without_steps(result: JobResult, period: Period) -> JobResult:
+    """A job of whose steps nothing is told, as its period may be but a beat."""
+    found = f"a rhythm of {period.seconds:.4g} s is seen, but {_LONGER_CYCLE}"
+    return replace(
+        result,
+        evidence={**result.evidence, "period": claim(0.5, 0, 1.0, f"unknown: {found}")},
+        groups=tuple(replace(group, bytes_per_iteration=None) for group in result.groups),
+        period_s=None,
+        period_ci_s=None,
+        iterations=(),
+        anomalies=tuple(a for a in result.anomalies if a.kind != "slow_iteration"),
+        hints={},
+    )
 
 
 def iterations_between(
@@ -120,9 +142,9 @@ def period_claim(
     if period.rival > RIVAL:
         ceiling = min(ceiling, 0.7)
         basis += f"; a shorter one looks {period.rival:.0%} as much alike"
-    if period.longer > LONGER:
+    if is_beat(period):
         ceiling = min(ceiling, 0.5)
-        basis += "; a longer cycle, seen too few times to be told, repeats more exactly"
+        basis += f"; {_LONGER_CYCLE}"
     if changes := _changes(iterations):
         # One end more or less in the window may put the median into another regime.
         ceiling = min(ceiling, 0.6)

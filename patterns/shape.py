@@ -1,8 +1,8 @@
 """A shape: what a set of directed edges looks like, and how well.
 
 Each module next to this one that recognises a shape offers `find(graph) -> Shape | None`. A graph
-is a networkx DiGraph over endpoint ids whose edges carry `bytes` (per iteration), `samples` and
-`flows` (connections of the edge).
+is a networkx DiGraph over endpoint ids whose edges carry `bytes` (per iteration), the relative
+`error` of these, `samples` and `flows` (connections of the edge).
 """
 
 from __future__ import annotations

@@ -114,18 +114,9 @@ def find_period(
     if not len(peaks):
         return None
     best = int(peaks[score[peaks].argmax()])
-    # Wide smoothing flatters long lags, so one not much shorter is compared at its own widest;
-    # a much shorter one is not, as the wander of step times blurs long lags at fine widths.
-    near = peaks * MULTIPLE >= best
-    rival = np.where(near, _at_level(scores, level[peaks], np.full(len(peaks), best)), score[best])
-    own = score[peaks]
-    # What is not similarity is counting noise, and it blurs the comparison by as much.
-    blur = BLUR_SIGMAS * (1 - rival) * noise[peaks]
-    # A cycle repeats the beat inside it nearly as well, and is no multiple of it, but for chance.
-    beat = np.abs(best / peaks - np.rint(best / peaks)) > ODD
-    share = np.where(beat, BEAT_SHARE, HARMONIC_SHARE)
-    fundamental = own >= share * rival - np.where(near, blur, 0.0)
-    first = int(peaks[np.flatnonzero(fundamental & (peaks <= best))[0]])
+    # Of a multiple of a multiple, the shorter one is looked at anew.
+    while (first := _shortest_alike(scores, score, level, noise, peaks, best)) < best:
+        best = first
     lag = _whole_train(score, noise, peaks, first)
     similarity = score / np.maximum(overlap, 1e-9)
     part = lag / peaks
@@ -142,6 +133,29 @@ def find_period(
         longer=float(alike[1:].max(initial=0.0) / max(float(alike[0]), 1e-9)),
         cycles_s=tuple(one * bin_s for one in _cycles(likeness, pairs, lag, longest)),
     )
+
+
+def _shortest_alike(
+    scores: NDArray[np.float64],
+    score: NDArray[np.float64],
+    level: NDArray[np.float64],
+    noise: NDArray[np.float64],
+    peaks: NDArray[np.intp],
+    best: int,
+) -> int:
+    """The shortest of some peaks that is nearly as much alike as the one at `best`."""
+    peaks = peaks[peaks <= best]
+    # Wide smoothing flatters long lags, so one not much shorter is compared at its own widest;
+    # a much shorter one is not, as the wander of step times blurs long lags at fine widths.
+    near = peaks * MULTIPLE >= best
+    rival = np.where(near, _at_level(scores, level[peaks], np.full(len(peaks), best)), score[best])
+    # What is not similarity is counting noise, and it blurs the comparison by as much.
+    blur = BLUR_SIGMAS * (1 - rival) * noise[peaks]
+    # A cycle repeats the beat inside it nearly as well, and is no multiple of it, but for chance.
+    beat = np.abs(best / peaks - np.rint(best / peaks)) > ODD
+    share = np.where(beat, BEAT_SHARE, HARMONIC_SHARE)
+    fundamental = score[peaks] >= share * rival - np.where(near, blur, 0.0)
+    return int(peaks[np.flatnonzero(fundamental)[0]])
 
 
 def likeness_at(activity: NDArray[np.float64], lag: float) -> float:

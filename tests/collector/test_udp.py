@@ -249,7 +249,7 @@ def test_addresses_that_cannot_be_had(host: str, port: int, says: str) -> None:
 
 
 def test_a_system_without_ipv6_listens_on_ipv4(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("collector.udp._has_ipv6", lambda: False)
+    monkeypatch.setattr("collector.binding._has_ipv6", lambda: False)
     receiver = make("::")
     send(receiver, [b"four"])
     batch = next_batch(receiver)

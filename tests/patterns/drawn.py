@@ -16,7 +16,8 @@ def graph_of(edges: Iterable[Edge], weight: Mapping[Edge, float] | None = None) 
     """A graph as the shape finders take it; edges carry 1 byte unless `weight` says otherwise."""
     graph: nx.DiGraph[int] = nx.DiGraph()
     for edge in edges:
-        graph.add_edge(*edge, bytes=1.0 if weight is None else weight[edge], samples=9, flows=1)
+        carried = 1.0 if weight is None else weight[edge]
+        graph.add_edge(*edge, bytes=carried, error=0.0, samples=9, flows=1)
     return graph
 
 

@@ -60,9 +60,34 @@ def test_any_two_sets_at_once_are_no_turns() -> None:
     assert alternate(flows, [np.array([0]), np.array([1]), np.array([2])]) is False
 
 
-def test_few_samples_tell_nothing() -> None:
+@pytest.mark.parametrize("samples", [5, 20, 40, 80])
+def test_few_samples_never_tell_wrongly(samples: int) -> None:
+    """How many of 100 windows show what: of sets used at once none shows turns."""
+    at_once = [alternate(chance(seed, samples, turn=False), [FIRST, SECOND]) for seed in range(100)]
+    assert True not in at_once
+    in_turn = [alternate(chance(seed, samples, turn=True), [FIRST, SECOND]) for seed in range(100)]
+    assert False not in in_turn
+    assert in_turn.count(True) >= (0 if samples < 20 else 90)
+
+
+def test_a_handful_of_samples_tells_nothing() -> None:
     for one, other in [((0.2, 0.5), (0.5, 0.8)), ((0.2, 0.8), (0.2, 0.8))]:
-        assert alternate(pairs(one, other, samples=20), [FIRST, SECOND]) is None
+        assert alternate(pairs(one, other, samples=4), [FIRST, SECOND]) is None
+
+
+def chance(seed: int, samples: int, *, turn: bool) -> Flows:
+    """Two sets in steps of 0.3 turns each, or both at once; the samples lie elsewhere by seed."""
+    flows = pairs((0.2, 0.5), (0.5, 0.8) if turn else (0.2, 0.5), samples)
+    seen, rng = flows.sightings, np.random.default_rng(seed)
+    second = turn & np.isin(seen.flow, SECOND)
+    place = 0.2 + 0.3 * second + 0.3 * rng.random(len(seen.flow))
+    turns = rng.integers(0, 60, len(seen.flow))
+    time = (turns * TURN_NS + place * TURN_NS).astype(np.int64)
+    phases = np.zeros_like(flows.phases)
+    np.add.at(phases, (seen.flow, (place * phases.shape[1]).astype(int)), 1.0)
+    order = np.argsort(time, kind="stable")
+    sightings = replace(seen, time_ns=time[order], flow=seen.flow[order], slack_ns=seen.slack_ns)
+    return replace(flows, sightings=sightings, phases=phases)
 
 
 @pytest.mark.parametrize(

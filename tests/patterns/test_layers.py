@@ -216,13 +216,14 @@ def test_only_what_recurs_and_weighs_is_steady() -> None:
 def test_an_edge_graph_adds_up_connections() -> None:
     flows = flows_of([Wire(0, 1, 5.0, 7), Wire(0, 1, 6.0, 8), Wire(1, 0, 7.0, 9)])
     graph = edge_graph(flows, np.array([0, 1, 2]))
-    assert dict(graph.edges) == {
-        (0, 1): {"bytes": 11.0, "samples": 15, "flows": 2},
-        (1, 0): {"bytes": 7.0, "samples": 9, "flows": 1},
+    told = {
+        edge: (data["bytes"], data["samples"], data["flows"])
+        for edge, data in dict(graph.edges).items()
     }
-    assert dict(edge_graph(flows, np.array([1])).edges) == {
-        (0, 1): {"bytes": 6.0, "samples": 8, "flows": 1}
-    }
+    assert told == {(0, 1): (11.0, 15, 2), (1, 0): (7.0, 9, 1)}
+    off = np.hypot(*(flows.error[:2] * [5.0, 6.0])) / 11.0
+    assert graph.edges[0, 1]["error"] == pytest.approx(off)
+    assert edge_graph(flows, np.array([1])).edges[0, 1]["bytes"] == 6.0
 
 
 def test_send_and_receive_lengths_prefer_the_exchange() -> None:
