@@ -18,8 +18,8 @@ from patterns import phases
 from reconstruct.edges import Flows
 
 SLOTS_NS: Final = (2_000_000, 5_000_000, 10_000_000)  # the shortest with enough pairs decides
-WIDE_SLOTS_NS: Final = (20_000_000, 50_000_000, 100_000_000, 200_000_000)
-ENOUGH_EXPECTED: Final = 25.0  # of sets used at once: a quarter of it is no chance
+WIDE_SLOTS_NS: Final = (*SLOTS_NS, 20_000_000, 50_000_000, 100_000_000, 200_000_000)
+NO_CHANCE: Final = 3.5  # standard deviations by which pairs of both sets are too few for one use
 ENOUGH_PAIRS: Final = 100  # of sightings of one set in one slot: a likeness is known to 0.1
 IN_TURN: Final = 0.25  # likeness up to which sets take turns: steps of a slot's length touch
 AT_ONCE: Final = 0.5  # and from which on they do not; ranks that come late stay above 1/3
@@ -54,9 +54,7 @@ def alternate(flows: Flows, sets: Sequence[NDArray[np.intp]]) -> bool | None:
 def _two(flows: Flows, one: NDArray[np.intp], other: NDArray[np.intp]) -> bool | None:
     alike = likeness(flows, one, other)
     if alike is None:
-        # A step's length is not known, so only what keeps apart in a slot says anything.
-        together = likeness_of_all(flows, one, other)
-        if together is not None and together <= IN_TURN:
+        if _apart(flows, one, other):
             return True
         # Times are not good enough: what is left is when in a turn each is used.
         common = phases.in_common(flows, one, other)
@@ -104,10 +102,12 @@ def likeness(flows: Flows, one: NDArray[np.intp], other: NDArray[np.intp]) -> fl
     return None
 
 
-def likeness_of_all(flows: Flows, one: NDArray[np.intp], other: NDArray[np.intp]) -> float | None:
-    """As `likeness`, for few samples: of all endpoints together, in wider slots.
+def _apart(flows: Flows, one: NDArray[np.intp], other: NDArray[np.intp]) -> bool:
+    """Whether two sets of few samples keep apart in a slot, all endpoints taken together.
 
-    Steps that are shorter than a slot look alike in it; what is used at once always does.
+    Steps that are shorter than a slot do not, and how long steps are is not known: so only sets
+    that do say anything. As many pairs of one of each are expected of sets used at once as the
+    geometric mean of those of one set.
     """
     seen = flows.sightings
     side = np.zeros(len(flows), np.int8)
@@ -119,9 +119,11 @@ def likeness_of_all(flows: Flows, one: NDArray[np.intp], other: NDArray[np.intp]
         first, second = (np.bincount(slot, mine[used] == which) for which in (1, 2))
         pairs = np.sum(first * (first - 1)), np.sum(second * (second - 1))
         expected = float(np.sqrt(pairs[0] * pairs[1]))
-        if expected >= ENOUGH_EXPECTED:
-            return float(np.sum(first * second)) / expected
-    return None
+        seen_pairs = float(np.sum(first * second))
+        few = expected - seen_pairs >= NO_CHANCE * np.sqrt(expected)
+        if expected and few and seen_pairs <= IN_TURN * expected:
+            return True
+    return False
 
 
 def _ends(flows: Flows, rows: NDArray[np.intp]) -> NDArray[np.bool_]:

@@ -6,6 +6,7 @@ v messages where the one from the last stage to the first carries v - 1 (Narayan
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import Final
 
@@ -17,6 +18,7 @@ SMALLEST_CLOSED: Final = 3
 SMALLEST_ONE_WAY: Final = 5  # a copy that is handed on draws a short one as well
 EQUAL: Final = 1.25  # ratio of bytes up to which all edges carry one buffer
 ALIKE: Final = 1.5  # ratio of bytes up to which all other links may carry as much
+SIGMAS: Final = 2.0  # of the errors of both, by which it is below
 LIGHTER: Final = 0.87  # share of a neighbour link's bytes that the closing link stays below
 
 
@@ -77,11 +79,18 @@ def find_one_way(graph: nx.DiGraph[int]) -> Shape | None:
 def _closing_link(graph: nx.DiGraph[int], undirected: nx.Graph[int]) -> tuple[int, int] | None:
     """The one link of a cycle that carries clearly less than each other, which carry as much.
 
-    None without one, as where two trees over three members share one of three links.
+    None without one, as where two trees over three members share one of three links, or where the
+    errors of volumes are as large as what tells it.
     """
-    weight = sorted(
-        (graph.edges[u, v]["bytes"] + graph.edges[v, u]["bytes"], u, v) for u, v in undirected.edges
-    )
-    lightest, u, v = weight[0]
-    alike = weight[-1][0] <= ALIKE * weight[1][0]
-    return (u, v) if lightest < LIGHTER * weight[1][0] and alike else None
+    weight = sorted((*_link(graph, u, v), u, v) for u, v in undirected.edges)
+    (lightest, off, u, v), (usual, usual_off, *_) = weight[:2]
+    alike = weight[-1][0] <= ALIKE * usual
+    clear = lightest < LIGHTER * usual and usual - lightest > SIGMAS * math.hypot(off, usual_off)
+    return (u, v) if clear and alike else None
+
+
+def _link(graph: nx.DiGraph[int], u: int, v: int) -> tuple[float, float]:
+    """Bytes of a link both ways, and how far off they may be."""
+    ways = graph.edges[u, v], graph.edges[v, u]
+    off = math.hypot(*(way["bytes"] * way["error"] for way in ways))
+    return sum(way["bytes"] for way in ways), off

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import networkx as nx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -119,3 +120,17 @@ def test_leaps_that_carry_something_else_are_none(factor: float) -> None:
     sent = bruck_exchange(list(range(9)))
     sent[4, 5] *= factor
     assert leaps.find(graph_of(sent, sent)) is None
+
+
+@pytest.mark.parametrize("gone", [[7], [7, 41], list(range(20))])
+def test_a_few_edges_of_few_samples_may_be_unseen(gone: list[int]) -> None:
+    sent = bruck_exchange(list(range(16)))
+    kept = [edge for i, edge in enumerate(sent) if i not in gone]
+    graph = graph_of(kept, sent)
+    shape = leaps.find(graph)
+    assert (shape is not None) == (len(gone) <= 2)
+    if shape is not None:
+        assert (shape.variant, shape.missing) == ("bruck", len(gone))
+    # Of connections that are sampled often, none goes unseen.
+    nx.set_edge_attributes(graph, 50, "samples")
+    assert leaps.find(graph) is None
