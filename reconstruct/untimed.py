@@ -1,4 +1,4 @@
-"""Jobs without a rhythm: endpoints that talk, where telemetry hides when.
+"""Jobs without a rhythm: endpoints that talk, where telemetry hides when or shows too little.
 
 A record that lasts for several iterations says how much, not when; so does a switch that keeps
 samples back, without a stamp, for as long as a turn takes. Then only who talks with whom, on which
@@ -17,7 +17,6 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from collector.schema import I32, Transport
-from reconstruct.activity import ENOUGH_PROMPT, prompt
 from reconstruct.bins import Progress, Verb
 from reconstruct.jobs import Candidate, recurs
 from reconstruct.records import hidden_ns
@@ -92,7 +91,7 @@ def find_untimed(
     timed: Sequence[Candidate],
     untold: Sequence[Candidate],
 ) -> list[Untimed]:
-    """What flow records, or samples without good times, tell of beside jobs with a rhythm.
+    """What flow records, or samples that show no rhythm, tell of beside jobs with one.
 
     It is sorted by lowest endpoint. Samples tell of RDMA writes only, which are no accident, and
     where hosts show that no part of a job is taken for one.
@@ -152,23 +151,16 @@ def _all_seen(volumes: Volumes, connections: I32) -> bool:
     return bool(volumes.samples[connections].mean() >= np.log(count / UNSEEN))
 
 
-def _late(progress: Progress) -> NDArray[np.bool_]:
-    """Connections whose samples have times too uncertain for a rhythm; bool[c]."""
-    bins, count = progress.bins, len(progress.connections)
-    good = np.bincount(bins.connection, prompt(bins), count)
-    return np.asarray(good < ENOUGH_PROMPT * np.bincount(bins.connection, minlength=count))
-
-
 def _usable(
     progress: Progress,
     traffic: NDArray[np.uint8],
     volumes: Volumes,
     timed: Sequence[Candidate],
 ) -> NDArray[np.bool_]:
-    """Connections without times that may join endpoints into a job; bool[c]."""
+    """Connections without a rhythm that may join endpoints into a job; bool[c]."""
     connections = progress.connections
     usable = (connections.verbs & Verb.RECORDED) != 0
-    usable |= written(connections) & _late(progress) & recurs(progress)
+    usable |= written(connections) & recurs(progress)
     usable &= (traffic == Traffic.CANDIDATE) & (volumes.bytes > 0)
     taken = np.zeros(len(progress.endpoints), np.bool_)
     for candidate in timed:
