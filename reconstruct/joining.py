@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
+from collector.schema import ABSENT_U32
 from reconstruct.bins import Progress
 from reconstruct.drift import drift
 from reconstruct.likeness import Likeness, likeness, moments
@@ -32,6 +33,7 @@ MOST_LINKS: Final = 256  # of a component to others behind it
 RELIABLE: Final = 0.1  # below this split-half reliability a rhythm says nothing
 FIRM: Final = 0.5  # below this it does not decide between two others
 FEW_MORE: Final = 2  # NICs of a host that a job has, for each one that no rhythm tells to be its
+AS_MUCH: Final = 0.1  # of their bytes, by which rails of a job may differ beside
 UNTOLD: Final = 0.3  # chance that what was told apart, or excused, on slight grounds is not so
 FEWEST_OTHERS: Final = 10  # jobs that might be in phase by chance, however few were seen
 SERIES: Final = 5.0  # jobs come in series of one model: so much oftener are periods near
@@ -82,8 +84,9 @@ def join(
 
     Notes
     -----
-    Components too sparse to have a rhythm of their own are joined where they have the same hosts,
-    or with the one job of which they are few more rails on some of its hosts.
+    Components too sparse to have a rhythm of their own are joined where they carry as much and have
+    the same hosts, or one of them all hosts of the other, or as many endpoints of one tenant whose
+    hosts are not known; or with the one job of which they are few more rails on some of its hosts.
     """
     count = int(component.max()) + 1
     seen = moments(progress, usable, component, count)
@@ -93,8 +96,10 @@ def join(
     apart = np.outer(known, known) & (shared == 0)
     told = np.minimum.outer(found.reliable, found.reliable) >= RELIABLE
     may = told & (found.like >= np.where(apart, SAME_APART, SAME))
-    # Rails of the same hosts are alike unless more than chance says that they are not.
-    one, other = np.nonzero(same & told & ~may)
+    tenant = _tenants(progress, component, known, count)
+    # Rails of the same hosts that carry as much are alike unless more than chance says otherwise.
+    even = _as_much(progress, usable, component, count)
+    one, other = np.nonzero((same | tenant) & even & told & ~may)
     may[one, other] = found.like[one, other] >= SAME - ERRORS * found.error(one, other)
     one, other = np.nonzero(np.triu(may, 1))
     # All parts of a job are alike, so that each one's next neighbours hold it together.
@@ -108,7 +113,10 @@ def join(
     # Components of the same hosts are rails of one job, if one link may have become slow.
     rails = same[one, other]
     excused = rails & (moved.at_once < limit)
-    linked = same & ~told
+    size = np.diagonal(shared)
+    nested = (shared > 0) & (shared == np.minimum.outer(size, size))
+    by_place = (nested | tenant) & even & ~told
+    linked = by_place.copy()
     linked[one, other] = linked[other, one] = (alike & step) | excused
     np.fill_diagonal(linked, False)
     _decide(linked, found)
@@ -129,6 +137,7 @@ def join(
     for end in (one, other):
         np.minimum.at(sure, label[end[nearly]], 1 - UNTOLD)
     np.minimum.at(sure, label[list(beside)], 1 - UNTOLD)
+    np.minimum.at(sure, label[np.flatnonzero((by_place & ~same).any(axis=1))], 1 - UNTOLD)
     lowest = np.ones(jobs)
     one, other = np.nonzero(linked)
     # What is joined by its hosts alone shows no likeness at all.
@@ -138,6 +147,42 @@ def join(
     np.minimum.at(weakest, label, found.reliable)
     parts = np.bincount(label, minlength=jobs)
     return Joined(label.astype(np.int32), lowest, parts, weakest, sure)
+
+
+def _tenants(
+    progress: Progress,
+    component: NDArray[np.int32],
+    known: NDArray[np.bool_],
+    count: int,
+) -> NDArray[np.bool_]:
+    """Components of one tenant that have as many endpoints, on hosts that nobody knows; bool[n, n].
+
+    A tenant's rails are likelier than jobs of one size that share its network.
+    """
+    inside = np.flatnonzero(component >= 0)
+    vni = np.zeros(count, np.int64)
+    vni[component[inside]] = progress.endpoints.vni[inside]
+    size = np.bincount(component[inside], minlength=count)
+    tenant = np.where(known | (vni == 0) | (vni == ABSENT_U32), -1 - np.arange(count), vni)
+    return np.asarray((tenant[:, None] == tenant) & (size[:, None] == size))
+
+
+def _as_much(
+    progress: Progress,
+    usable: NDArray[np.bool_],
+    component: NDArray[np.int32],
+    count: int,
+) -> NDArray[np.bool_]:
+    """Components that carry as much an endpoint, as far as their samples tell; bool[n, n]."""
+    bins = progress.bins
+    rows = np.flatnonzero(usable[bins.connection])
+    owner = component[progress.connections.src[bins.connection[rows]]]
+    rows, owner = rows[owner >= 0], owner[owner >= 0]
+    size = np.maximum(np.bincount(component[component >= 0], minlength=count), 1)
+    each = np.bincount(owner, bins.scaled_bytes[rows], count) / size
+    variance = 1 / np.maximum(np.bincount(owner, bins.samples[rows], count), 1)
+    room = AS_MUCH + ERRORS * np.sqrt(variance[:, None] + variance)
+    return np.asarray(np.abs(each[:, None] - each) <= room * np.maximum(each[:, None], each))
 
 
 def _beside(
