@@ -22,8 +22,16 @@ SIGMAS: Final = 2.0  # of the errors of both, by which it is below
 LIGHTER: Final = 0.87  # share of a neighbour link's bytes that the closing link stays below
 
 
-def find(graph: nx.DiGraph[int]) -> Shape | None:
-    """The chain that a graph is, from its lower end; which end is stage 0 is for phases to say."""
+def find_clear(graph: nx.DiGraph[int]) -> Shape | None:
+    """As `find`, where the errors of volumes do not hide which link closes a pipeline."""
+    return find(graph, SIGMAS)
+
+
+def find(graph: nx.DiGraph[int], sigmas: float = 0.0) -> Shape | None:
+    """The chain that a graph is, from its lower end; which end is stage 0 is for phases to say.
+
+    The link that closes it carries less by `sigmas` errors.
+    """
     undirected = mutual(graph)
     if undirected is None:
         return None
@@ -34,7 +42,7 @@ def find(graph: nx.DiGraph[int]) -> Shape | None:
     variant = None
     path = undirected
     if links == n and n >= SMALLEST_CLOSED:
-        closing = _closing_link(graph, undirected)
+        closing = _closing_link(graph, undirected, sigmas)
         if closing is None:
             return None
         variant = "interleaved"
@@ -76,17 +84,19 @@ def find_one_way(graph: nx.DiGraph[int]) -> Shape | None:
     )
 
 
-def _closing_link(graph: nx.DiGraph[int], undirected: nx.Graph[int]) -> tuple[int, int] | None:
+def _closing_link(
+    graph: nx.DiGraph[int], undirected: nx.Graph[int], sigmas: float
+) -> tuple[int, int] | None:
     """The one link of a cycle that carries clearly less than each other, which carry as much.
 
-    None without one, as where two trees over three members share one of three links, or where the
-    errors of volumes are as large as what tells it.
+    None without one, as where two trees over three members share one of three links.
     """
     weight = sorted((*_link(graph, u, v), u, v) for u, v in undirected.edges)
     (lightest, off, u, v), (usual, usual_off, *_) = weight[:2]
     alike = weight[-1][0] <= ALIKE * usual
-    clear = lightest < LIGHTER * usual and usual - lightest > SIGMAS * math.hypot(off, usual_off)
-    return (u, v) if clear and alike else None
+    # Of a connection that was seen once, the error is infinite.
+    clear = not sigmas or usual - lightest > sigmas * math.hypot(off, usual_off)
+    return (u, v) if lightest < LIGHTER * usual and alike and clear else None
 
 
 def _link(graph: nx.DiGraph[int], u: int, v: int) -> tuple[float, float]:

@@ -202,11 +202,14 @@ def parts_of(
     if host_of:
         nx.set_node_attributes(graph, {v: host_of[v] for v in graph if v in host_of}, "host")
     message_class = _message_class(flows, rows)
+    written = bool(flows.written[rows].all())
     parts = []
     for nodes in nx.weakly_connected_components(graph):
         inside = rows[np.isin(flows.src[rows], list(nodes))]
         sub = nx.DiGraph(graph.subgraph(nodes))
-        parts.append(Part(inside, sub, shape_of(sub, message_class), message_class))
+        parts.append(
+            Part(inside, sub, shape_of(sub, message_class, written=written), message_class)
+        )
     return parts
 
 
@@ -241,11 +244,11 @@ def edge_graph(flows: Flows, rows: NDArray[np.intp]) -> nx.DiGraph[int]:
     return graph
 
 
-def shape_of(graph: nx.DiGraph[int], message_class: int) -> Shape | None:
+def shape_of(graph: nx.DiGraph[int], message_class: int, *, written: bool) -> Shape | None:
     """The shape of a connected graph; where two fit, lengths of messages say which is likelier.
 
     Those of send/recv prefer an exchange; where one of NCCL's was read, what only other libraries
-    run is left out.
+    run is left out. Where NCCL's verbs (`written`) carry all, a pipeline is likelier than they are.
     """
     if messages.is_point_to_point(message_class):
         exchange = exchanges.find(graph)
@@ -254,7 +257,8 @@ def shape_of(graph: nx.DiGraph[int], message_class: int) -> Shape | None:
         return _first(graph, (chains.find, rings.find, *OF_NCCL))
     if message_class != messages.UNKNOWN:
         return _first(graph, (rings.find, chains.find, *OF_NCCL, exchanges.find))
-    return _first(graph, (chains.find_one_way, rings.find, chains.find, *OF_ANY, exchanges.find))
+    chain = chains.find if written else chains.find_clear
+    return _first(graph, (chains.find_one_way, rings.find, chain, *OF_ANY, exchanges.find))
 
 
 def _first(graph: nx.DiGraph[int], finders: Sequence[Finder]) -> Shape | None:

@@ -30,6 +30,7 @@ SHOWN: Final = 0.7  # of the turns, and
 MOST: Final = 0.5  # of the samples are of connections that show so many
 ALIKE: Final = 0.02  # rails of a job differ in bytes per endpoint by less than this share
 SIGMAS: Final = 4.0  # and by what few samples leave
+MOST_SAMPLES: Final = 1_000  # in good time, in which a training job's rhythm may yet be hidden
 UNSEEN: Final = 0.01  # chance that one of all connections has no sample
 
 
@@ -94,7 +95,8 @@ def find_untimed(
     """What flow records, or samples that show no rhythm, tell of beside jobs with one.
 
     It is sorted by lowest endpoint. Samples tell of RDMA writes only, which are no accident, and
-    where hosts show that no part of a job is taken for one.
+    where hosts show that no part of a job is taken for one; of many samples in good time that show
+    no rhythm, none is of training.
 
     Parameters
     ----------
@@ -135,6 +137,8 @@ def find_untimed(
         by_samples = bool(sampled[connections].any())
         elsewhere = taken.union(*(other for other in hosts_of if other is not hosts))
         apart = "" not in hosts and hosts.isdisjoint(elsewhere)
+        if by_samples and not hidden and volumes.samples[connections].sum() > MOST_SAMPLES:
+            continue
         if not by_samples or (apart and _all_seen(volumes, connections)):
             parts = len(labels)
             out.append(Untimed(endpoints, connections, hidden, parts, by_rhythm, by_samples))

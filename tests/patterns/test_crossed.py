@@ -39,7 +39,7 @@ def parts_of(edges: list[Edge]) -> list[Part]:
         if circle:
             rows = np.flatnonzero(np.isin(flows.src, circle))
             graph = edge_graph(flows, rows)
-            parts.append(Part(rows, graph, shape_of(graph, UNKNOWN), UNKNOWN))
+            parts.append(Part(rows, graph, shape_of(graph, UNKNOWN, written=True), UNKNOWN))
     return parts
 
 

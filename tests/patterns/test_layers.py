@@ -230,11 +230,11 @@ def test_send_and_receive_lengths_prefer_the_exchange() -> None:
     # Four members, each to each; without lengths it is an exchange too, as nothing else fits.
     everyone = graph_of({(u, v) for u in range(4) for v in range(4) if u != v})
     for message_class in (UNKNOWN, CLASS_NAMES.index("p2p_128k")):
-        shape = shape_of(everyone, message_class)
+        shape = shape_of(everyone, message_class, written=True)
         assert shape is not None
         assert shape.algorithm == "all_to_all"
     pair: nx.DiGraph[int] = graph_of([(0, 1), (1, 0)])
     for message_class in (UNKNOWN, CLASS_NAMES.index("p2p_128k")):
-        shape = shape_of(pair, message_class)
+        shape = shape_of(pair, message_class, written=True)
         assert shape is not None
         assert shape.algorithm == "chain"

@@ -98,8 +98,15 @@ def test_samples_whose_times_hide_the_steps_tell_who_reduces_with_whom() -> None
     assert {edge.samples for edge in job.edges} == {40}
 
 
-def test_samples_in_good_time_that_show_no_rhythm_are_of_no_job() -> None:
-    assert told(thin(cycle(range(8)), slack_s=0.0)) == ()
+def test_few_samples_in_good_time_may_hide_a_rhythm() -> None:
+    (job,) = told(thin(cycle(range(8)), slack_s=0.0))
+    assert len(job.endpoints) == 8
+    assert job.period_s is None
+    assert job.evidence["period"].basis == "unknown: too few samples to show a rhythm"
+
+
+def test_many_samples_in_good_time_that_show_no_rhythm_are_of_no_job() -> None:
+    assert told(thin(cycle(range(8)), samples=200, slack_s=0.0)) == ()
 
 
 def test_parts_of_what_may_be_one_job_are_none_by_themselves() -> None:

@@ -172,3 +172,50 @@ def test_the_order_of_components_changes_nothing(seed: int) -> None:
     assert {frozenset(shuffled[list(job)].tolist()) for job in groups(found)} == sets(
         [0, 2, 4], [1, 3]
     )
+
+
+@pytest.mark.parametrize("more", [1.0, 1.8])
+def test_faint_rails_of_the_same_hosts_that_carry_unlike_are_two_jobs(more: float) -> None:
+    """As where two jobs share hosts: `more` times as much an endpoint in the one, or one job."""
+    rng = np.random.default_rng(5)
+    one, other = cuts(4.0, 150, 0.02, rng), cuts(5.3, 113, 0.02, rng)
+    rails = [thinned(one, rng, 2) for _ in range(2)]
+    rails += [thinned(one if more == 1.0 else other, rng, 2 * more * 150 / 113) for _ in range(2)]
+    found = joined(rails, ["a"] * 4)
+    assert groups(found) == (sets(range(4)) if more == 1.0 else sets([0, 1], [2, 3]))
+
+
+def test_faint_stages_are_one_job_where_a_rail_lies_on_hosts_of_both() -> None:
+    rng = np.random.default_rng(6)
+    turns = cuts(4.0, 100, 0.02, rng)
+    rails = [thinned(turns, rng, 2) for _ in range(6)]
+    hosts = ["a", "b", "a", "b", "c", "d"]
+    # Rails of stage a, of stage b, and one that shows both stages; c and d are others.
+    found = joined(rails, hosts, [0, 1, 2, 2, 3, 4])
+    assert sets([0, 1, 2]) <= groups(found)
+    assert found.sure[found.label[0]] < 0.8
+
+
+@pytest.mark.parametrize("vnis", [(7, 7, 7), (7, 7, 8), (None, None, None)])
+def test_faint_rails_of_one_tenant_without_known_hosts_are_one_job(
+    vnis: tuple[int | None, ...],
+) -> None:
+    rng = np.random.default_rng(7)
+    turns = cuts(4.0, 60, 0.02, rng)
+    batches = []
+    for number, vni in enumerate(vnis):
+        batch = rail(number, thinned(turns, rng, 2))
+        if vni is not None:
+            batch = batch.but(vni=np.full(len(batch), vni, np.uint32))
+        batches.append(batch)
+    progress = follow(telemetry(*batches))
+    number = {address(i): i for i in range(6)}
+    component = np.array(
+        [number[name.partition("%")[0]] // 2 for name in progress.endpoints.names], np.int32
+    )
+    usable = np.ones(len(progress.connections), np.bool_)
+    found = join(progress, usable, component, {})
+    of = {7: {i for i, vni in enumerate(vnis) if vni == 7}}
+    together = frozenset(of[7]) in groups(found) if of[7] else len(groups(found)) == 3
+    assert together
+    assert not of[7] or found.sure[found.label[0]] <= 0.7
