@@ -13,7 +13,7 @@ from collector.schema import Telemetry
 from patterns.counted import analyse_counters
 from patterns.job import study_job
 from patterns.result import Analysis, JobResult, Unassigned
-from patterns.rhythm import is_beat, without_steps
+from patterns.rhythm import only_told_steps
 from patterns.untimed import study_untimed
 from reconstruct.bins import Progress
 from reconstruct.jobs import Candidate, discover
@@ -61,10 +61,7 @@ def analyse_progress(progress: Progress, inventory: Inventory) -> Analysis:
     for candidate in timed:
         study = study_job(progress, volumes, candidate, host_of, f"job-{len(jobs)}")
         if study is not None:
-            told = study.result
-            if is_beat(candidate.period):
-                told = without_steps(told, candidate.period)
-            jobs.append(told)
+            jobs.append(only_told_steps(study.result, candidate.period, candidate.known_ns))
     for untimed in find_untimed(progress, traffic, volumes, host_of, timed, untold):
         result = study_untimed(progress, volumes, untimed, host_of, f"job-{len(jobs)}")
         if result is not None:

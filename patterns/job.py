@@ -21,7 +21,7 @@ from patterns.layers import split, steady
 from patterns.parallelism import Layout, host_sets, parallelism
 from patterns.rails import whole_pipelines
 from patterns.result import Claim, Collective, EdgeVolume, Group, JobResult, Rank
-from patterns.rhythm import iterations_between, median_period, period_claim
+from patterns.rhythm import CLEAR_RHYTHM, iterations_between, median_period, period_claim
 from patterns.servers import is_star, without_servers
 from patterns.shape import MISSABLE
 from patterns.timeline import Timeline
@@ -45,9 +45,10 @@ UNREAD: Final[tuple[Collective, Claim]] = (
     "unknown",
     claim(0.5, 0, 1.0, "no gradient burst to read"),
 )
-CLEAR_RHYTHM: Final = 8.0  # sigmas, from which on a rhythm alone says that it is a job's
+FEWEST_UNCLEAR: Final = 4  # endpoints of a job that is told by less: two or three may do anything
 WHOLE: Final = 0.8  # confidence in a job's endpoints, below which it may have more stages
 UNSHAPED: Final = 0.75  # confidence in a job of which no group is told
+UNCLEAR: Final = 0.6  # and where its rhythm hardly stands out
 EXPLAINED: Final = 0.5  # of a candidate's bytes must lie in groups, or its rhythm is no job
 
 
@@ -239,12 +240,13 @@ def _most_sampled(flows: Flows, rows: NDArray[np.integer], enough: float) -> NDA
 def keeps_time(progress: Progress, candidate: Candidate, flows: Flows) -> bool:
     """Whether this is a job although few samples hide what its connections draw.
 
-    All are of NCCL's verbs and keep one clear rhythm, and none of their ends serves all others.
+    All are of NCCL's verbs and keep one rhythm, and none of their ends serves all others.
     """
     recorded = progress.connections.verbs[flows.connection] & Verb.RECORDED
     scarce = bool(flows.written.all()) and np.median(flows.samples) < MISSABLE
-    rhythm = candidate.period.sigmas >= CLEAR_RHYTHM
-    open_ = scarce and rhythm and not np.any(recorded)
+    clear = candidate.period.sigmas >= CLEAR_RHYTHM
+    open_ = scarce and not np.any(recorded)
+    open_ &= clear or len(candidate.endpoints) >= FEWEST_UNCLEAR
     return bool(open_) and not is_star(flows, np.arange(len(flows)))
 
 
@@ -363,7 +365,8 @@ def _endpoints_claim(
         basis += "; not told for certain from others of nearly this rhythm"
     inside = {v for f in found for v in f.shape.members}
     if not found:
-        ceiling = min(ceiling, UNSHAPED)
+        clear = candidate.period.sigmas >= CLEAR_RHYTHM
+        ceiling = min(ceiling, UNSHAPED if clear else UNCLEAR)
         basis += ", by NCCL's verbs and in one rhythm; too few samples to say what they draw"
     elif len(inside) < len(candidate.endpoints):
         ceiling = min(ceiling, 0.8)

@@ -155,7 +155,8 @@ def _unseen(
                 unseen += 1
                 continue
             said, error = seen[edge]
-            if max(said * n, share) > (EQUAL + SIGMAS * error) * min(said * n, share):
+            most = max(said * n, share)
+            if abs(said * n - share) > (1 - 1 / EQUAL + SIGMAS * error) * most:
                 return None
     return unseen
 

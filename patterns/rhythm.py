@@ -22,6 +22,11 @@ RIVAL: Final = 0.75  # a shorter lag that looks this much alike makes a multiple
 SURE_ERROR: Final = 0.003  # relative error of the median, up to which a period is called right
 LONGER: Final = 1.25  # times as much alike at a lag too long to be counted on: a cycle hides there
 _LONGER_CYCLE: Final = "a longer cycle, seen too few times to be told, repeats more exactly"
+CLEAR_RHYTHM: Final = 8.0  # sigmas, from which on a rhythm alone says what a job's steps are
+MOST_UNKNOWN: Final = (
+    0.2  # of a period, that times of samples may be off: agents flush in rhythm, too
+)
+FEWEST_A_TURN: Final = 6  # samples: of fewer, a part of a step looks as much alike as the whole
 NEEDED: Final = 50.0  # samples per iteration, from which prototypes always met 1 %
 
 
@@ -30,9 +35,12 @@ def is_beat(period: Period) -> bool:
     return period.longer > LONGER
 
 
-def without_steps(result: JobResult, period: Period) -> JobResult:
-    """A job of whose steps nothing is told, as its period may be but a beat."""
-    found = f"a rhythm of {period.seconds:.4g} s is seen, but {_LONGER_CYCLE}"
+def only_told_steps(result: JobResult, period: Period, known_ns: int) -> JobResult:
+    """The job, without steps where its rhythm may not be theirs; see `period_claim`."""
+    why = _why_untold(result, period, known_ns)
+    if why is None:
+        return result
+    found = f"a rhythm of {period.seconds:.4g} s is seen, but {why}"
     return replace(
         result,
         evidence={**result.evidence, "period": claim(0.5, 0, 1.0, f"unknown: {found}")},
@@ -43,6 +51,19 @@ def without_steps(result: JobResult, period: Period) -> JobResult:
         anomalies=tuple(a for a in result.anomalies if a.kind != "slow_iteration"),
         hints={},
     )
+
+
+def _why_untold(result: JobResult, period: Period, known_ns: int) -> str | None:
+    """Why a rhythm may be that of something else than steps; None where nothing speaks for it."""
+    if is_beat(period):
+        return _LONGER_CYCLE
+    if known_ns > MOST_UNKNOWN * period.seconds * 1e9:
+        return f"times of samples are known to {known_ns / 1e9:.2f} s only"
+    if result.evidence["period"].samples < FEWEST_A_TURN:
+        return "too few samples each time tell a step from its parts"
+    if not result.groups and period.sigmas < CLEAR_RHYTHM:
+        return f"only {period.sigmas:.0f} sigma above noise, and of unknown groups"
+    return None
 
 
 def iterations_between(
