@@ -21,6 +21,7 @@ from collector.schema import ABSENT_U32
 from reconstruct.bins import Progress
 from reconstruct.drift import drift
 from reconstruct.likeness import Likeness, likeness, moments
+from reconstruct.volumes import window_volumes
 
 SAME: Final = 0.6  # less alike is no rail, even one that a fault makes slow for half of the window
 SAME_APART: Final = 0.8  # for components that share no host
@@ -174,13 +175,12 @@ def _as_much(
     count: int,
 ) -> NDArray[np.bool_]:
     """Components that carry as much an endpoint, as far as their samples tell; bool[n, n]."""
-    bins = progress.bins
-    rows = np.flatnonzero(usable[bins.connection])
-    owner = component[progress.connections.src[bins.connection[rows]]]
-    rows, owner = rows[owner >= 0], owner[owner >= 0]
+    volumes = window_volumes(progress)
+    rows = np.flatnonzero(usable & (component[progress.connections.src] >= 0))
+    owner = component[progress.connections.src[rows]]
     size = np.maximum(np.bincount(component[component >= 0], minlength=count), 1)
-    each = np.bincount(owner, bins.scaled_bytes[rows], count) / size
-    variance = 1 / np.maximum(np.bincount(owner, bins.samples[rows], count), 1)
+    each = np.bincount(owner, volumes.bytes[rows], count) / size
+    variance = 1 / np.maximum(np.bincount(owner, volumes.samples[rows], count), 1)
     room = AS_MUCH + ERRORS * np.sqrt(variance[:, None] + variance)
     return np.asarray(np.abs(each[:, None] - each) <= room * np.maximum(each[:, None], each))
 

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from patterns.result import Claim, Iteration
-from patterns.rhythm import iterations_between, median_period, period_claim
+from patterns.result import Claim, Iteration, JobResult, Parallelism
+from patterns.rhythm import iterations_between, median_period, only_told_steps, period_claim
 from reconstruct.period import Period
 
 S = 1_000_000_000
@@ -90,3 +91,45 @@ def test_ends_that_are_put_badly_leave_doubt() -> None:
 def test_no_complete_iteration_is_no_period() -> None:
     said = period_claim(CLEAR, (Iteration(0, 0, S, None, False, True),), 100, 0)
     assert said.confidence == 0.5
+
+
+def studied(samples: int = 2000, period: Period = CLEAR) -> JobResult:
+    """A job of 20 turns with so many samples in all, and no groups."""
+    turns = lasting([1.0] * 20)
+    return JobResult(
+        id="job-0",
+        hosts=("a",),
+        endpoints=("10.0.0.1", "10.0.0.2"),
+        confidence=0.9,
+        evidence={"period": period_claim(period, turns, samples, 0)},
+        parallelism=Parallelism(None, None, None, None, None, (), {}, 0.5),
+        period_s=1.0,
+        period_ci_s=(0.9, 1.1),
+        iterations=turns,
+    )
+
+
+def test_steps_that_are_told_stay() -> None:
+    told = studied()
+    assert only_told_steps(told, CLEAR, 0) is told
+    assert only_told_steps(told, CLEAR, S // 10) is told
+
+
+@pytest.mark.parametrize(
+    ("period", "samples", "known_ns", "why"),
+    [
+        (replace(CLEAR, longer=1.3), 2000, 0, "a longer cycle"),
+        (CLEAR, 100, 0, "too few samples each time"),
+        (replace(CLEAR, sigmas=6.0), 2000, 0, "only 6 sigma above noise"),
+        (CLEAR, 2000, S // 4, "times of samples are known to 0.25 s only"),
+    ],
+)
+def test_steps_that_may_be_parts_of_others_are_unknown(
+    period: Period, samples: int, known_ns: int, why: str
+) -> None:
+    told = only_told_steps(studied(samples, period), period, known_ns)
+    assert (told.period_s, told.period_ci_s, told.iterations, told.hints) == (None, None, (), {})
+    claimed = told.evidence["period"]
+    assert claimed.confidence == 0.5
+    assert claimed.basis.startswith(f"unknown: a rhythm of 1 s is seen, but {why}")
+    assert told.endpoints == studied().endpoints

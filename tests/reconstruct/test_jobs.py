@@ -91,13 +91,13 @@ def test_rails_join_across_hosts_that_the_inventory_tells_apart() -> None:
 
 
 def sparse_rails() -> list[FlowBatch]:
-    """A rail that is well seen and one with three samples of an edge in all."""
+    """A rail that is well seen and one, sampled far more coarsely, with three samples of an edge."""
     rng = np.random.default_rng(6)
     turns = cuts(1.1, 30, 0.01, rng)
-    few = [
-        batch.take(np.sort(rng.choice(len(batch), 3, replace=False)))
-        for batch in ring(SECOND, turns, rng)
-    ]
+    few = []
+    for batch in ring(SECOND, turns, rng):
+        kept = batch.take(np.sort(rng.choice(len(batch), 3, replace=False)))
+        few.append(kept.but(sampling_rate=kept.sampling_rate * np.uint32(len(batch) // 3)))
     return [*ring(FIRST, turns, rng), *few]
 
 
