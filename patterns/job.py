@@ -198,13 +198,17 @@ def _beat(
 def _marking(found: list[Found], turns: int) -> tuple[list[Found], Marks]:
     """Groups that mark iterations, and how: those that reduce gradients, or else all.
 
-    Where nothing tells the kind of rings, their bursts end iterations as those that reduce do.
+    Where nothing tells the kind of rings, their bursts end iterations as those that reduce do; and
+    so do those of pairs where a job has nothing else.
     """
     if not found:
         return [], "burst"
-    reducers = [f for f in found if f.role.kind == "dp"] or [
-        f for f in found if f.role.kind == "unknown" and f.role.algorithm == "ring"
-    ]
+    reducers = [f for f in found if f.role.kind == "dp"]
+    if not reducers:
+        unknown = [f for f in found if f.role.kind == "unknown"]
+        reducers = [f for f in unknown if f.role.algorithm == "ring"]
+        if not reducers and all(len(f.shape.members) == 2 for f in found):
+            reducers = unknown if len(unknown) == len(found) else []
     # What two members run is the role's to say.
     shapes = [replace(f.shape, algorithm=f.role.algorithm) for f in reducers]
     weakest = min((f.samples for f in reducers), default=0)

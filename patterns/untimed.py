@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
@@ -27,6 +28,7 @@ BY_HOSTS: Final = 0.8  # and where the same hosts and as many bytes are all that
 TELLING: Final = 0.5  # of the bytes lie in shapes that nothing but a collective draws
 NOTABLE: Final = 0.1  # of the bytes, however much passes between pairs of their members
 NEIGHBOURS: Final = "neighbour exchange"  # what else may draw a shape, where it is no collective
+RAILS: Final = 2  # pairs of NICs that join the same two hosts
 FEWEST_MEMBERS: Final = 3  # of such a shape: two that send to each other may do anything
 
 
@@ -53,7 +55,9 @@ def study_untimed(
     candidate = _whole_window(progress, untimed)
     flows = _flows(progress, volumes, candidate)
     found = recognise(flows, split(flows, steady(flows), host_of))
-    if not is_job(progress, flows, found, host_of) or not _telling(flows, found):
+    if not is_job(progress, flows, found, host_of):
+        return None
+    if not _telling(flows, found) and not _rails_of_two(found, host_of):
         return None
     fewer = without_servers(progress, candidate, found)
     if fewer is not candidate:
@@ -153,6 +157,15 @@ def _telling(flows: Flows, found: list[Found]) -> bool:
         sum(float(np.nansum(flows.bytes_per_turn[f.rows])) for f in some) for some in (sure, pairs)
     )
     return carried >= TELLING * (total - beside) and carried >= NOTABLE * total
+
+
+def _rails_of_two(found: list[Found], host_of: Mapping[int, str]) -> bool:
+    """Whether all that is drawn are pairs, several for each two hosts: rails of one job."""
+    joined = Counter(frozenset(host_of.get(v, "") for v in f.shape.members) for f in found)
+    pairs = all(len(f.shape.members) == 2 for f in found)
+    return pairs and all(
+        "" not in hosts and len(hosts) == 2 and often >= RAILS for hosts, often in joined.items()
+    )
 
 
 def _together(
