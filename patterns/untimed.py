@@ -100,8 +100,8 @@ def study_untimed(
 def _hidden(untimed: Untimed) -> str:
     """Why nothing is known of steps."""
     hidden = untimed.hidden_ns / 1e9
-    if untimed.sampled and not untimed.hidden_ns:
-        return "unknown: too few samples to show a rhythm"
+    if not untimed.hidden_ns:
+        return f"unknown: its {'few samples' if untimed.sampled else 'records'} show no rhythm"
     if untimed.sampled:
         return f"unknown: times of samples are known to {hidden:.3g} s only, and show no rhythm"
     return (

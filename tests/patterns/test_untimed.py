@@ -102,7 +102,7 @@ def test_few_samples_in_good_time_may_hide_a_rhythm() -> None:
     (job,) = told(thin(cycle(range(8)), slack_s=0.0))
     assert len(job.endpoints) == 8
     assert job.period_s is None
-    assert job.evidence["period"].basis == "unknown: too few samples to show a rhythm"
+    assert job.evidence["period"].basis == "unknown: its few samples show no rhythm"
 
 
 def test_many_samples_in_good_time_that_show_no_rhythm_are_of_no_job() -> None:

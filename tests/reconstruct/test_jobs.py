@@ -91,7 +91,7 @@ def test_rails_join_across_hosts_that_the_inventory_tells_apart() -> None:
 
 
 def sparse_rails() -> list[FlowBatch]:
-    """A rail that is well seen and one, sampled far more coarsely, with three samples of an edge."""
+    """A rail that is well seen and one, sampled more coarsely, with three samples of an edge."""
     rng = np.random.default_rng(6)
     turns = cuts(1.1, 30, 0.01, rng)
     few = []
