@@ -82,6 +82,12 @@ class Backlog:
         with self._changed:
             return self._closed and not self._batches
 
+    @property
+    def has_room(self) -> bool:
+        """Whether half of it is free."""
+        with self._changed:
+            return 2 * self._bytes <= self._limit_bytes
+
     def _enough(self) -> bool:
         return self._closed or self._bytes >= _JOINED_BYTES
 

@@ -28,6 +28,14 @@ def _is_header(buffer: U8, at: int) -> bool:
 
 
 @njit(cache=True)
+def _holds_a_set(buffer: U8, at: int) -> bool:
+    """Whether a first set could be one: bytes that look like a header are found anywhere."""
+    size, kind = u16(buffer, at + 2), u16(buffer, at + 16)
+    fits = 4 <= u16(buffer, at + 18) <= size - _HEADER_BYTES
+    return bool(size == _HEADER_BYTES or (fits and (kind in (2, 3) or kind >= 256)))
+
+
+@njit(cache=True)
 def scan(
     buffer: U8, start: int, end: int, offset: I64, length: I64, time_ns: I64, skipped: I64
 ) -> tuple[int, int, int]:
@@ -35,26 +43,32 @@ def scan(
 
     Returns the position of the first unread byte, the rows filled, and the bytes needed from there
     (0: the columns are full). `skipped` takes how often bytes belonged to no message, and where
-    first; they are left out up to the next header that could be one.
+    first; they are left out up to the next header that could be one. Its third entry is 1 where it
+    is not known whether a message begins, on the way in and out.
     """
     at = start
     rows = 0
-    lost = False
+    lost = skipped[2] != 0
+    counted = False
     while rows < len(offset):
         if end - at < _HEADER_BYTES:
             return at, rows, _HEADER_BYTES
-        if not _is_header(buffer, at):
-            if not lost:
+        if lost and end - at < _HEADER_BYTES + 4:
+            return at, rows, _HEADER_BYTES + 4
+        if not _is_header(buffer, at) or (lost and not _holds_a_set(buffer, at)):
+            if not counted:
                 if not skipped[0]:
                     skipped[1] = at
                 skipped[0] += 1
-                lost = True
+            counted = lost = True
+            skipped[2] = 1
             at += 1
             continue
         size = u16(buffer, at + 2)
         if end - at < size:
             return at, rows, size
-        lost = False
+        counted = lost = False
+        skipped[2] = 0
         offset[rows] = at
         length[rows] = size
         time_ns[rows] = u32(buffer, at + 4) * 1_000_000_000
@@ -66,14 +80,20 @@ def scan(
 class Splitter:
     """Cuts a stream that comes in pieces into messages; it holds at most one that is not whole.
 
+    Parameters
+    ----------
+    begins : bool
+        Whether the first bytes are those of a message.
+
     Attributes
     ----------
     skips
         How often, piece by piece, bytes belonged to no message.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, begins: bool = True) -> None:
         self._held = b""
+        self._lost = not begins
         self.skips = 0
 
     def feed(self, data: bytes) -> list[bytes]:
@@ -82,15 +102,16 @@ class Splitter:
         Notes
         -----
         Where no header stands, bytes are skipped up to the next that could be one: a version of
-        10 with a length that holds its own header.
+        10, a length that holds its own header, and a set that fits behind it.
         """
         whole = self._held + data
         buffer = np.frombuffer(whole, np.uint8)
         rows = len(whole) // _HEADER_BYTES + 1
         offset, length, time_ns = (np.empty(rows, np.int64) for _ in range(3))
-        skipped = np.zeros(2, np.int64)
+        skipped = np.array([0, 0, self._lost], np.int64)
         at, found, _ = scan(buffer, 0, len(buffer), offset, length, time_ns, skipped)
         self.skips += int(skipped[0])
+        self._lost = bool(skipped[2])
         self._held = whole[at:]
         return [
             whole[start : start + size]

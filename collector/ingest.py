@@ -108,7 +108,7 @@ class Ingest:
         )
 
     def add_transfers(self, rows: RecordBatch) -> RecordBatch:
-        """Take in rows of tables of transfers; all tables of a window are parts of one."""
+        """Take in rows of tables of transfers, behind all datagrams; all are parts of one table."""
         self._transfers += len(rows)
         self._grow()
         return self._known(_TABLES, rows)
@@ -245,7 +245,8 @@ def ingest(captures: Sequence[Path], on_progress: Progress | None = None) -> Tel
         they are given in, pipes last; one given twice counts once. Also tables of transfers, see
         `collector.transfers`; several are parts of one.
     on_progress
-        Called now and then with the bytes read so far and the bytes of all files.
+        Called now and then with the bytes read so far and the bytes of all captures; for tables
+        with those of each.
 
     Returns
     -------
@@ -270,22 +271,22 @@ def ingest(captures: Sequence[Path], on_progress: Progress | None = None) -> Tel
     errors: list[DecodeError] = []
     tables = {os.path.realpath(path): path for path in captures if is_table(path)}
     others = [path for path in captures if os.path.realpath(path) not in tables]
-    transfers = _transfers(window, list(tables.values()), errors, on_progress)
     pieces: list[Decoded] = []
-    if others or not tables:
-        try:
-            for batch, faults in read_captures(others, errors, on_progress):
-                pieces.append(window.add(batch, faults))
-        except NothingReadError:
-            if not transfers:
-                raise
-    elif not transfers:
-        raise NothingReadError(errors)
+    unread: NothingReadError | None = None
+    try:
+        for batch, faults in read_captures(others, errors, on_progress):
+            pieces.append(window.add(batch, faults))
+    except NothingReadError as error:
+        unread = error
     flows = FlowBatch.concat([piece.flows for piece in pieces])
     counters = CounterBatch.concat([piece.counters for piece in pieces])
     discards = DiscardBatch.concat([piece.discards for piece in pieces])
     records = RecordBatch.concat([piece.records for piece in pieces])
     window.put_right(flows, records)
+    # Last, so that the exporters of captures keep their numbers.
+    transfers = _transfers(window, list(tables.values()), errors, on_progress)
+    if unread is not None and not transfers:
+        raise NothingReadError(errors) if tables else unread
     records = RecordBatch.concat([records, *transfers])
     flows, records, apart = _together(flows, records)
     if apart:

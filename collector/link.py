@@ -1,4 +1,4 @@
-"""From captured packets down to the UDP payloads that are telemetry.
+"""From captured packets down to UDP payloads, and messages over TCP, that are telemetry.
 
 Source: tcpdump.org link-layer header types; RFC 791 (IPv4), RFC 8200 (IPv6), RFC 768 (UDP);
 sFlow version 5 (sflow.org), 5 "datagram"; RFC 7011, 3.1 (IPFIX); RFC 3954, 5.1 (NetFlow version 9);
@@ -46,7 +46,7 @@ class Defect(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class DatagramBatch:
-    """UDP payloads, one row each; columns of shape (n,).
+    """UDP payloads, or messages over TCP, one row each; columns of shape (n,).
 
     Attributes
     ----------

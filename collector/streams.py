@@ -16,6 +16,7 @@ MOST_STREAMS: Final = 1024  # beyond this, the one not heard of for longest is f
 # Of a stream, behind a gap that may still be filled.
 MOST_HELD_BYTES: Final = 1 << 20
 MOST_HELD: Final = 256
+FAR_BEHIND: Final = 1 << 24  # bytes: no segment is sent again so late
 _WRAP: Final = 1 << 32
 _FIN: Final = 1
 _SYN: Final = 2
@@ -36,7 +37,7 @@ class _Stream:
     """What is known of a stream: the next byte that is due, and what came ahead of it."""
 
     due: int
-    splitter: Splitter = field(default_factory=Splitter)
+    splitter: Splitter
     ahead: dict[int, bytes] = field(default_factory=dict)
     held_bytes: int = 0
 
@@ -67,10 +68,16 @@ class Streams:
         if flags & _SYN:
             sequence = (sequence + 1) % _WRAP
             self._streams.pop(key, None)
-        stream = self._streams.setdefault(key, _Stream(sequence))
+        stream = self._streams.get(key)
+        if stream is None:
+            begins = bool(flags & _SYN)
+            stream = self._streams[key] = _Stream(sequence, Splitter(begins=begins))
         self._streams.move_to_end(key)
         if len(self._streams) > MOST_STREAMS:
             self._streams.popitem(last=False)
+        if (stream.due - sequence) % _WRAP in range(FAR_BEHIND, _WRAP // 2) and data:
+            # Another connection of the same ports, whose begin is not in the capture.
+            stream = self._streams[key] = _Stream(sequence, Splitter(begins=False))
         found = _segment(stream, sequence, data, faults)
         if lacking:
             faults.note("a segment of IPFIX over TCP is cut short in the capture", None)
@@ -136,5 +143,5 @@ def _beyond_gap(stream: _Stream, faults: Faults) -> list[bytes]:
 def _jump(stream: _Stream, due: int, faults: Faults) -> list[bytes]:
     """Go on behind a gap; the message that it cuts is lost."""
     stream.due = due
-    stream.splitter = Splitter()
+    stream.splitter = Splitter(begins=False)
     return _go_on(stream, _held(stream), faults)

@@ -23,6 +23,7 @@ from collector.framing import Splitter
 from collector.link import DatagramBatch
 
 MOST_CONNECTIONS: Final = 256  # beyond this, the one that said nothing for longest is closed
+MOST_OF_ONE: Final = 16  # of one address; the same
 _WAITING: Final = 64  # to be accepted
 _BREATH_S: Final = 0.01
 _PIECE_BYTES: Final = 1 << 17  # read at a time
@@ -34,7 +35,7 @@ class _Connection:
 
     socket: socket.socket
     src: tuple[int, int]
-    src_port: int
+    number: int  # among those of this address
     splitter: Splitter
     heard_s: float
 
@@ -47,9 +48,13 @@ class TcpReceiver:
     listening
         A socket that `listen` made.
     put
-        Takes batches of messages, each as if it had come in a datagram.
+        Takes batches of messages, each as if it had come in a datagram. As its sender's port stands
+        the number of the connection among those of its address: so an exporter that connects anew
+        goes on where it was, and sessions are as few as connections.
     allowed
         Whether an address, in halves, may send.
+    has_room
+        Whether more can wait: where not, nothing is read, and senders wait.
 
     Attributes
     ----------
@@ -59,7 +64,8 @@ class TcpReceiver:
         Connections of those who may not send.
     broken
         Connections that were closed because their bytes were no IPFIX messages: where the next one
-        begins cannot be known then, and the exporter connects anew.
+        begins cannot be known then, and the exporter connects anew. What was whole in the same
+        piece is handed on.
     """
 
     def __init__(
@@ -67,6 +73,7 @@ class TcpReceiver:
         listening: socket.socket,
         put: Callable[[DatagramBatch], None],
         allowed: Callable[[int, int], bool],
+        has_room: Callable[[], bool] = lambda: True,
     ) -> None:
         self.messages = 0
         self.message_bytes = 0
@@ -75,6 +82,7 @@ class TcpReceiver:
         self._listening = listening
         self._put = put
         self._allowed = allowed
+        self._has_room = has_room
         self._connections: dict[int, _Connection] = {}
         self._selector = selectors.DefaultSelector()
         self._port = int(listening.getsockname()[1])
@@ -109,16 +117,18 @@ class TcpReceiver:
         self._selector.register(self._listening, selectors.EVENT_READ)
         self._selector.register(self._wake, selectors.EVENT_READ)
         while True:
-            for key, _ in self._selector.select():
-                if key.fileobj == self._wake:
-                    for connection in list(self._connections.values()):
-                        self._close(connection)
-                    self._selector.close()
-                    return
-                if key.fileobj is self._listening:
-                    self._accept()
-                elif key.fd in self._connections:
-                    self._read(self._connections[key.fd])
+            if not self._has_room():
+                time.sleep(_BREATH_S)
+            ready = {key.fd for key, _ in self._selector.select()}
+            if self._wake in ready:
+                break
+            if self._listening.fileno() in ready:
+                self._accept()
+            for fd in ready & self._connections.keys() if self._has_room() else ():
+                self._read(self._connections[fd])
+        for connection in list(self._connections.values()):
+            self._close(connection)
+        self._selector.close()
 
     def _accept(self) -> None:
         try:
@@ -131,12 +141,22 @@ class TcpReceiver:
             self.refused += 1
             made.close()
             return
-        if len(self._connections) >= MOST_CONNECTIONS:
-            self._close(min(self._connections.values(), key=lambda each: each.heard_s))
+        every = list(self._connections.values())
+        of_one = [each for each in every if each.src == src]
+        if len(of_one) >= MOST_OF_ONE:
+            self._close(min(of_one, key=lambda each: each.heard_s))
+        elif len(every) >= MOST_CONNECTIONS:
+            self._close(min(every, key=lambda each: each.heard_s))
+        held = {each.number for each in self._connections.values() if each.src == src}
+        number = next(n for n in range(MOST_OF_ONE) if n not in held)
         made.setblocking(False)
-        connection = _Connection(made, src, address[1], Splitter(), time.monotonic())
+        try:
+            self._selector.register(made, selectors.EVENT_READ)
+        except OSError:
+            made.close()
+            return
+        connection = _Connection(made, src, number, Splitter(), time.monotonic())
         self._connections[made.fileno()] = connection
-        self._selector.register(made, selectors.EVENT_READ)
 
     def _read(self, connection: _Connection) -> None:
         try:
@@ -171,7 +191,7 @@ class TcpReceiver:
                 arrival_ns=np.full(rows, time.time_ns(), np.int64),
                 src_hi=np.full(rows, hi, np.uint64),
                 src_lo=np.full(rows, lo, np.uint64),
-                src_port=np.full(rows, connection.src_port, np.uint16),
+                src_port=np.full(rows, connection.number, np.uint16),
                 dst_port=np.full(rows, self._port, np.uint16),
                 file_offset=np.zeros(rows, np.int64),
                 defect=np.zeros(rows, np.uint8),

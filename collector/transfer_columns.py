@@ -75,7 +75,9 @@ class TransferColumns:
         if lacking:
             called = " or ".join(NAMES[lacking[0]])
             raise TableError(f"a table of transfers without the column {called}")
-        self._unit: str | None = None  # of times whose columns do not say it
+        # Of times whose columns do not say it.
+        named = (self._columns[role].unit for role in ("start", "end") if role in self._columns)
+        self._unit: str | None = next(filter(None, named), None)
 
     @property
     def names(self) -> list[str]:
@@ -155,9 +157,11 @@ class TransferColumns:
         if pd.api.types.is_timedelta64_dtype(values.dtype):
             return _in_ns(values)
         numbers = pd.to_numeric(values, errors="coerce")
+        numbers = numbers.where(numbers.abs() < np.inf)
         if numbers.isna().all() and role != "duration":
-            self._unit = self._unit or "s"
             moments = pd.to_datetime(values, utc=True, errors="coerce", format="ISO8601")
+            if moments.notna().any():
+                self._unit = self._unit or "s"
             return _since_epoch(moments)
         scale = UNITS_NS[column.unit or self._unit_of(numbers)]
         found, known = _numbers(numbers)
@@ -174,6 +178,8 @@ class TransferColumns:
         """The unit of times that name none: by the size of the first ones that were read."""
         if self._unit is None:
             typical = float(numbers.abs().median())
+            if not np.isfinite(typical):
+                return "s"
             fitting = [unit for unit, least in _LEAST_NS.items() if typical >= least]
             self._unit = fitting[-1] if fitting else "s"
         return self._unit
@@ -203,10 +209,11 @@ def _since_epoch(values: pd.Series[Any]) -> tuple[NDArray[np.int64], Bools]:
 
 
 def _in_ns(values: pd.Series[Any]) -> tuple[NDArray[np.int64], Bools]:
-    known = values.notna().to_numpy(copy=True)
-    whole = values.dt.as_unit("ns").to_numpy().astype(np.int64)
-    known &= (whole >= 0) & (whole < _MOST_NS)
-    return np.where(known, whole, 0), known
+    found = values.to_numpy()
+    scale = UNITS_NS[np.datetime_data(found.dtype)[0]]
+    whole = found.astype(np.int64)
+    known = values.notna().to_numpy() & (whole >= 0) & (whole < _MOST_NS // scale)
+    return np.where(known, whole, 0) * scale, known
 
 
 def _numbers(values: pd.Series[Any]) -> tuple[Values, Bools]:

@@ -6,6 +6,7 @@ long it took, from where, to where, and how many bytes it carried.
 
 from __future__ import annotations
 
+import csv
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,6 +29,7 @@ _DELIMITERS: Final = ",;\t|"
 _PEEK_BYTES: Final = 1 << 14  # the names of the columns are within
 _LEAST_KNOWN: Final = 3  # names of columns: else a text is something else
 _ROWS: Final = 1 << 18  # at a time
+_LONGEST_TEXT: Final = 64
 _BLOCK_BYTES: Final = 16 << 20
 _ENCODING: Final = "latin-1"  # whatever the bytes are, they are text; what is read of them is ASCII
 
@@ -104,20 +106,39 @@ def read_transfers(
 Batches = Callable[["TransferColumns"], Iterator[tuple[Any, int]]]
 
 
-def _parquet(path: Path, head: bytes, faults: Faults) -> tuple[list[str], Batches]:
+def _parquet(path: Path, _head: bytes, _faults: Faults) -> tuple[list[str], Batches]:
     """Names of the columns, and what reads those wanted: tables of Arrow, and bytes done."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    file = pq.ParquetFile(path)
+    names = pq.read_schema(path).names
+    # As a dictionary, one long text in many rows takes its memory once.
+    file = pq.ParquetFile(path, read_dictionary=names)
 
     def batches(columns: TransferColumns) -> Iterator[tuple[Any, int]]:
         rows, size = max(file.metadata.num_rows, 1), path.stat().st_size
         done = 0
         for batch in file.iter_batches(_ROWS, columns=columns.names):
             done += len(batch)
-            yield batch, size * done // rows
+            yield (
+                pa.table([_short(column) for column in batch.columns], batch.schema.names),
+                (size * done // rows),
+            )
 
-    return file.schema_arrow.names, batches
+    return names, batches
+
+
+def _short(column: Any) -> Any:
+    """A column of Arrow whose texts are no longer than a time or an address is."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_dictionary(column.type):
+        return column
+    texts = column.dictionary
+    if pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type):
+        texts = pc.utf8_slice_codeunits(texts, 0, _LONGEST_TEXT)
+    return pa.DictionaryArray.from_arrays(column.indices, texts).cast(texts.type)
 
 
 def _csv(path: Path, head: bytes, faults: Faults) -> tuple[list[str], Batches]:
@@ -131,7 +152,8 @@ def _csv(path: Path, head: bytes, faults: Faults) -> tuple[list[str], Batches]:
     strange: list[int] = []  # the first such line, and how many there are
 
     def skip(row: Any) -> str:
-        strange[:] = [strange[0], strange[1] + 1] if strange else [row.number, 1]
+        lines = 1 + row.text.rstrip("\n").count("\n")  # more, where a quote is left open
+        strange[:] = [strange[0], strange[1] + lines] if strange else [row.number, lines]
         return "skip"
 
     def batches(columns: TransferColumns) -> Iterator[tuple[Any, int]]:
@@ -151,13 +173,16 @@ def _csv(path: Path, head: bytes, faults: Faults) -> tuple[list[str], Batches]:
                     column_types=dict.fromkeys(columns.names, pa.string()),
                 ),
             )
-            for batch in reader:
-                yield batch, source.position_bytes
-            if source.fault is not None:
-                faults.note(source.fault, None)
-        if strange:
-            reason = f"lines that have not {len(names)} columns; the first is line {strange[0]}"
-            faults.note(reason, None, strange[1])
+            try:
+                for batch in reader:
+                    yield batch, source.position_bytes
+            finally:
+                if source.fault is not None:
+                    faults.note(source.fault, None)
+                if strange:
+                    where = f"the first is line {strange[0]}"
+                    reason = f"lines that have not {len(names)} columns; {where}"
+                    faults.note(reason, None, strange[1])
 
     return names, batches
 
@@ -192,4 +217,4 @@ def _delimiter(head: bytes) -> str | None:
 def _names(head: bytes, delimiter: str) -> list[str]:
     line = head.removeprefix(b"\xef\xbb\xbf").splitlines()[:1]
     text = line[0].decode(_ENCODING) if line else ""
-    return [name.strip().strip('"') for name in text.split(delimiter)]
+    return [name.strip() for name in next(csv.reader([text], delimiter=delimiter), [])]

@@ -189,6 +189,10 @@ class UdpReceiver:
         """Let telemetry that came another way wait among what was received; from any thread."""
         self._backlog.put(batch)
 
+    def has_room(self) -> bool:
+        """Whether half of what may wait is free; from any thread."""
+        return self._backlog.has_room
+
     def _address(self) -> str:
         return address_text(socket.SOCK_DGRAM, self._host, self._port)
 

@@ -118,7 +118,7 @@ def work(
         allowed = AllowList(allow)
         streams = None
         if listening is not None:
-            streams = TcpReceiver(listening, receiver.put, allowed.allows)
+            streams = TcpReceiver(listening, receiver.put, allowed.allows, receiver.has_room)
             streams.start()
         intake = Intake(receiver, allowed, store, settings.hold_s, streams=streams)
         handing = _Handing(parent)

@@ -248,7 +248,8 @@ def shape_of(graph: nx.DiGraph[int], message_class: int, *, written: bool) -> Sh
     """The shape of a connected graph; where two fit, lengths of messages say which is likelier.
 
     Those of send/recv prefer an exchange; where one of NCCL's was read, what only other libraries
-    run is left out. Where NCCL's verbs (`written`) carry all, a pipeline is likelier than they are.
+    run is left out. Where NCCL's verbs (`written`) carry all, a pipeline is likelier than what only
+    other libraries run.
     """
     if messages.is_point_to_point(message_class):
         exchange = exchanges.find(graph)

@@ -27,7 +27,7 @@ from patterns.numbering import (
     settle,
 )
 from patterns.result import Iteration, JobResult
-from patterns.rhythm import is_beat
+from patterns.rhythm import only_told_steps, why_untold
 from reconstruct.activity import timed
 from reconstruct.bins import Progress
 from reconstruct.jobs import Candidate, renew
@@ -189,7 +189,8 @@ def study(job: LiveJob, slices: Sequence[Slice], inventory: Inventory) -> LiveJo
     turns = sum(i.complete for i in seen.result.iterations)
     # What it draws says which moment of a turn is its end.
     drawn = bool(seen.result.groups)
-    believed = drawn and _may_count(progress, candidate, turns, agreed=agreed)
+    doubt = why_untold(seen.result, candidate.period, candidate.known_ns)
+    believed = drawn and doubt is None and _may_count(progress, candidate, turns, agreed=agreed)
     # Of a job that has come to a stop there is no more to see.
     goes_on = now_ns - job.last_seen_ns < STOPPED_TURNS * period * 1e9
     if not job.firm and goes_on:
@@ -199,6 +200,9 @@ def study(job: LiveJob, slices: Sequence[Slice], inventory: Inventory) -> LiveJo
     if job.firm and not _agree(period, counted_s) and not (agreed and believed):
         return job  # once is no reason to count otherwise, nor is a short look
     firm = job.firm or believed
+    told = seen.result
+    if not firm:
+        told = only_told_steps(told, candidate.period, candidate.known_ns)
     shift_s = (phase_shift(job.numbering, seen.cuts_ns, period) or 0.0) / 1e9
     elsewhere = abs(shift_s) > SAME_PHASE * period
     # Another moment of the turn is its end only where two studies say so.
@@ -206,7 +210,7 @@ def study(job: LiveJob, slices: Sequence[Slice], inventory: Inventory) -> LiveJo
     anew = elsewhere and again
     job = replace(
         job,
-        result=seen.result,
+        result=told,
         beat=seen.beat,
         firm=firm,
         offered_shift_s=0.0 if anew else shift_s,
@@ -285,7 +289,7 @@ def _may_count(progress: Progress, candidate: Candidate, turns: int, *, agreed: 
     # Its own traffic: the window may be far older than the job.
     rows = np.isin(bins.connection, candidate.connections)
     looked_ns = bins.last_ns[rows].max(initial=0) - bins.first_ns[rows].min(initial=1 << 62)
-    if looked_ns < FIRM_S * 1e9 or is_beat(candidate.period):
+    if looked_ns < FIRM_S * 1e9:
         return False
     return turns >= ENOUGH_TURNS or (agreed and turns >= FEWEST_TURNS)
 

@@ -37,7 +37,7 @@ def is_beat(period: Period) -> bool:
 
 def only_told_steps(result: JobResult, period: Period, known_ns: int) -> JobResult:
     """The job, without steps where its rhythm may not be theirs; see `period_claim`."""
-    why = _why_untold(result, period, known_ns)
+    why = why_untold(result, period, known_ns)
     if why is None:
         return result
     found = f"a rhythm of {period.seconds:.4g} s is seen, but {why}"
@@ -53,8 +53,10 @@ def only_told_steps(result: JobResult, period: Period, known_ns: int) -> JobResu
     )
 
 
-def _why_untold(result: JobResult, period: Period, known_ns: int) -> str | None:
+def why_untold(result: JobResult, period: Period, known_ns: int) -> str | None:
     """Why a rhythm may be that of something else than steps; None where nothing speaks for it."""
+    if result.period_s is None:
+        return None
     if is_beat(period):
         return _LONGER_CYCLE
     if known_ns > MOST_UNKNOWN * period.seconds * 1e9:

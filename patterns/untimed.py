@@ -16,6 +16,7 @@ from patterns.layers import split, steady
 from patterns.parallelism import host_sets, parallelism
 from patterns.result import Claim, JobResult
 from patterns.servers import without_servers
+from reconstruct.activity import PROMPT_NS
 from reconstruct.bins import Progress
 from reconstruct.edges import Flows, measure
 from reconstruct.jobs import Candidate
@@ -100,7 +101,7 @@ def study_untimed(
 def _hidden(untimed: Untimed) -> str:
     """Why nothing is known of steps."""
     hidden = untimed.hidden_ns / 1e9
-    if not untimed.hidden_ns:
+    if untimed.hidden_ns <= PROMPT_NS:
         return f"unknown: its {'few samples' if untimed.sampled else 'records'} show no rhythm"
     if untimed.sampled:
         return f"unknown: times of samples are known to {hidden:.3g} s only, and show no rhythm"

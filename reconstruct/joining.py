@@ -138,7 +138,7 @@ def join(
     for end in (one, other):
         np.minimum.at(sure, label[end[nearly]], 1 - UNTOLD)
     np.minimum.at(sure, label[list(beside)], 1 - UNTOLD)
-    np.minimum.at(sure, label[np.flatnonzero((by_place & ~same).any(axis=1))], 1 - UNTOLD)
+    np.minimum.at(sure, label[np.flatnonzero((by_place & ~same & linked).any(axis=1))], 1 - UNTOLD)
     lowest = np.ones(jobs)
     one, other = np.nonzero(linked)
     # What is joined by its hosts alone shows no likeness at all.

@@ -17,6 +17,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from collector.schema import I32, Transport
+from reconstruct.activity import PROMPT_NS
 from reconstruct.bins import Progress, Verb
 from reconstruct.jobs import Candidate, recurs
 from reconstruct.records import hidden_ns
@@ -137,7 +138,7 @@ def find_untimed(
         by_samples = bool(sampled[connections].any())
         elsewhere = taken.union(*(other for other in hosts_of if other is not hosts))
         apart = "" not in hosts and hosts.isdisjoint(elsewhere)
-        if by_samples and not hidden and volumes.samples[connections].sum() > MOST_SAMPLES:
+        if by_samples and hidden <= PROMPT_NS and volumes.samples[connections].sum() > MOST_SAMPLES:
             continue
         if not by_samples or (apart and _all_seen(volumes, connections)):
             parts = len(labels)

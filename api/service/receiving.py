@@ -59,7 +59,10 @@ def open_source(settings: Settings, opening: ExitStack) -> Source:
     streams = None
     if listen.tcp is not None:
         streams = TcpReceiver(
-            accepting(listen.tcp.host, listen.tcp.port), receiver.put, allow.allows
+            accepting(listen.tcp.host, listen.tcp.port),
+            receiver.put,
+            allow.allows,
+            receiver.has_room,
         )
         streams.start()
         opening.callback(streams.stop)

@@ -37,9 +37,10 @@ def messages(window: Window, path: Path, faults: Faults) -> Iterator[DatagramBat
     """
     session = zlib.crc32(str(path).encode("utf-8", "surrogateescape")) & 0xFFFF
     at = 0
+    skipped = np.zeros(3, np.int64)
     while True:
         offset, length, time_ns = (np.empty(ROWS_PER_BATCH, np.int64) for _ in range(3))
-        skipped = np.zeros(2, np.int64)
+        skipped[:2] = 0
         at, rows, need = scan(window.buffer, at, window.end, offset, length, time_ns, skipped)
         if skipped[0]:
             where = window.file_offset + int(skipped[1])

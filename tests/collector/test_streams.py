@@ -15,7 +15,7 @@ from tests.collector.ipfix import encode
 from tests.collector.ipfix.encode import message, set_of
 
 MESSAGES = [message(set_of(2, encode.template(256, encode.PLAIN))), message(), message(bytes(900))]
-LONG = [message(b"\xff" * 400) for _ in range(12)]
+LONG = [message(set_of(256, b"\xff" * 400)) for _ in range(12)]
 KEY = Key((0, 0xFFFF_0A00_0001), (0, 0xFFFF_0A00_0002), 40_000, 4739)
 ACK, SYN, FIN, RST = 0x10, 0x02, 0x01, 0x04
 
@@ -133,3 +133,18 @@ def test_any_segments_do_no_harm(segments: list[tuple[int, int, bytes]]) -> None
     streams = Streams()
     for sequence, flags, data in segments:
         add(streams, sequence, data, flags=flags, lacking=len(data) % 3)
+
+
+def test_a_connection_of_the_same_ports_is_told_by_where_its_bytes_are() -> None:
+    """Its begin is not in the capture, and it counts from far below."""
+    streams = Streams()
+    assert add(streams, 3_000_000_000, LONG[0]) == [LONG[0]]
+    assert add(streams, 1_500_000_000, LONG[1]) == [LONG[1]]
+    assert add(streams, 1_500_000_000 + len(LONG[1]), LONG[2]) == [LONG[2]]
+
+
+def test_rubbish_that_looks_like_a_header_is_none() -> None:
+    """Ten packets to port 4791, inside a record that the capture begins in."""
+    rubbish = b"\x00\x0a\x12\xb7" + b"\xff" * 30
+    assert Splitter(begins=False).feed(rubbish + MESSAGES[0] + LONG[0]) == [MESSAGES[0], LONG[0]]
+    assert Splitter().feed(b"\x01" + rubbish + MESSAGES[0] + LONG[0]) == [MESSAGES[0], LONG[0]]

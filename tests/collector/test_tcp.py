@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, suppress
+from functools import partial
 from ipaddress import IPv4Network, ip_network
 from pathlib import Path
 
@@ -45,6 +46,9 @@ class Taken:
             for batch in list(self.batches)
             for at, size in zip(batch.offset.tolist(), batch.length.tolist(), strict=True)
         ]
+
+    def holds(self, messages: int) -> bool:
+        return len(self.messages()) == messages
 
 
 Make = Callable[..., tuple[TcpReceiver, Taken]]
@@ -88,7 +92,6 @@ def test_messages_come_whole_from_whom_they_are(make: Make) -> None:
     receiver, taken = make()
     stream = TEMPLATE + records(0) + records(ROWS)
     with closing(socket.create_connection(("127.0.0.1", receiver.port))) as sending:
-        port = sending.getsockname()[1]
         for at in range(0, len(stream), 11):
             sending.sendall(stream[at : at + 11])
             time.sleep(0.0005)
@@ -97,7 +100,7 @@ def test_messages_come_whole_from_whom_they_are(make: Make) -> None:
     assert taken.messages() == [TEMPLATE, records(0), records(ROWS)]
     batch = taken.batches[0]
     assert (batch.src_hi[0], batch.src_lo[0]) == (0, 0xFFFF_7F00_0001)
-    assert (batch.src_port[0], batch.dst_port[0]) == (port, receiver.port)
+    assert (batch.src_port[0], batch.dst_port[0]) == (0, receiver.port)
     assert abs(int(batch.arrival_ns[0]) - time.time_ns()) < PATIENCE_S * 1e9
     assert (receiver.messages, receiver.message_bytes) == (3, len(stream))
     until(lambda: receiver.connections == 0)
@@ -204,3 +207,47 @@ def test_several_processes_each_keep_their_connections(tmp_path: Path) -> None:
         workers.close()
     assert found == 8 * ROWS
     assert workers.standing().reception.datagrams == 16
+
+
+def test_an_exporter_that_connects_anew_goes_on_as_the_same(make: Make) -> None:
+    receiver, taken = make()
+    at = ("127.0.0.1", receiver.port)
+    for turn in range(1, 4):
+        with (
+            closing(socket.create_connection(at)) as one,
+            closing(socket.create_connection(at)) as two,
+        ):
+            until(lambda: receiver.connections == 2)
+            for sending in (one, two):
+                sending.sendall(TEMPLATE)
+            until(partial(taken.holds, 2 * turn))
+        until(lambda: receiver.connections == 0)
+    assert {int(port) for batch in taken.batches for port in batch.src_port} == {0, 1}
+
+
+def test_where_nothing_more_can_wait_senders_do(make: Make) -> None:
+    room = False
+    taken = Taken()
+    receiver = TcpReceiver(
+        listen("127.0.0.1", 0), taken.batches.append, AllowList(()).allows, lambda: room
+    )
+    receiver.start()
+    try:
+        with closing(socket.create_connection(("127.0.0.1", receiver.port))) as sending:
+            sending.sendall(TEMPLATE)
+            until(lambda: receiver.connections == 1)
+            time.sleep(0.05)
+            assert not taken.messages()
+            room = True
+            until(lambda: taken.messages() == [TEMPLATE])
+    finally:
+        receiver.stop()
+
+
+def test_the_address_can_be_had_again_at_once(make: Make) -> None:
+    receiver, _ = make()
+    with closing(socket.create_connection(("127.0.0.1", receiver.port))) as sending:
+        until(lambda: receiver.connections == 1)
+        receiver.stop()
+        assert is_closed(sending)
+        listen("127.0.0.1", receiver.port).close()

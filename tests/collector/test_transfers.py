@@ -15,6 +15,7 @@ from collector.ingest import ingest
 from collector.packets import Faults
 from collector.records import RecordBatch
 from collector.transfers import is_table, read_transfers
+from tests.collector import encode as e
 
 START_NS = 1_790_000_000_123_456_789
 HEADER = "time,duration,source,destination,bytes"
@@ -168,6 +169,54 @@ def test_a_parquet_file_that_ends_early(tmp_path: Path, kept: int) -> None:
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(CaptureError):
         read(path)
+
+
+@pytest.mark.parametrize(
+    "time", ["2300-01-01T00:00:00", "9999-12-31T23:59:59", "0001-01-01T00:00:00", "1e400", ""]
+)
+def test_times_beyond_all_bounds_are_counted(tmp_path: Path, time: str) -> None:
+    good = "2026-09-21T14:13:20Z,0.25,10.0.0.1,10.0.0.2,8192"
+    rows, faults = read(written(tmp_path / "a.csv", HEADER, good, f"{time},1,10.0.0.1,10.0.0.2,1"))
+    assert (len(rows), [count for _, count in faults]) == (1, [1])
+
+
+def test_times_of_coarse_units_beyond_all_bounds_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    table = pa.table(
+        {
+            "time": pa.array([START_NS // 1000, 253_402_300_799_000_000], pa.timestamp("us")),
+            "duration": pa.array([250_000, 1 << 62], pa.duration("us")),
+            "source": ["10.0.0.1", "x" * 100_000],
+            "destination": ["10.0.0.2", "10.0.0.2"],
+            "bytes": [1, 1],
+        }
+    )
+    pq.write_table(table, path)
+    rows, faults = read(path)
+    assert (len(rows), [count for _, count in faults]) == (1, [1])
+    assert rows.end_ns[0] - rows.start_ns[0] == 250_000_000
+
+
+def test_a_duration_has_the_unit_of_the_times(tmp_path: Path) -> None:
+    header = "start_ns,duration,source,destination,bytes"
+    rows, _ = read(written(tmp_path / "a.csv", header, f"{START_NS},5000,10.0.0.1,10.0.0.2,1"))
+    assert rows.end_ns[0] - rows.start_ns[0] == 5000
+
+
+def test_an_open_quote_is_counted_by_its_lines(tmp_path: Path) -> None:
+    lines = [HEADER, ROW, '"' + ROW, *[ROW] * 50]
+    rows, faults = read(written(tmp_path / "a.csv", *lines))
+    assert len(rows) + sum(count for _, count in faults) == len(lines) - 1
+
+
+def test_exporters_of_captures_keep_their_numbers_beside_tables(tmp_path: Path) -> None:
+    table = written(tmp_path / "a.csv", HEADER, ROW)
+    pcap = tmp_path / "a.pcap"
+    frame = e.packet(e.datagram(e.flow_sample(e.timestamp(START_NS)), agent="10.9.9.9"))
+    pcap.write_bytes(e.pcap([(START_NS, frame)]))
+    told = ingest([table, pcap])
+    assert [told.exporters[number].agent for number in told.flows.exporter] == ["10.9.9.9"]
+    assert [told.exporters[number].agent for number in told.records.exporter] == ["tables"]
 
 
 def test_tables_are_parts_of_one_beside_captures_that_fail(tmp_path: Path) -> None:
