@@ -62,7 +62,10 @@ def _two(flows: Flows, one: NDArray[np.intp], other: NDArray[np.intp]) -> bool |
             return None
         if common.share <= FOLDED and common.share + SURE_TURN * common.error < 1:
             return True
-        return False if common.share - SURE_ONCE * common.error > FOLDED else None
+        # Where samples are few, turns are cut so badly that what takes turns overlaps as well.
+        enough = common.samples >= phases.FEWEST_OF_A_SET
+        at_once = common.share - SURE_ONCE * common.error > FOLDED
+        return False if enough and at_once else None
     if alike <= IN_TURN:
         return True
     return False if alike >= AT_ONCE else None

@@ -99,10 +99,13 @@ class Common:
         0 where they take turns, 1 where they send at the same times.
     error : float
         Its standard deviation where they do the latter, by chance alone.
+    samples : int
+        Of the set that has fewer.
     """
 
     share: float
     error: float
+    samples: int
 
 
 def in_common(flows: Flows, one: NDArray[np.intp], other: NDArray[np.intp]) -> Common | None:
@@ -119,7 +122,7 @@ def in_common(flows: Flows, one: NDArray[np.intp], other: NDArray[np.intp]) -> C
     of_parts = np.minimum(drawn / counts[0], (both - drawn) / counts[1]).sum(axis=1)
     own = float(np.minimum(profiles[0] / counts[0], profiles[1] / counts[1]).sum())
     usual = float(of_parts.mean())
-    return Common(own / usual, float(of_parts.std()) / usual)
+    return Common(own / usual, float(of_parts.std()) / usual, min(counts))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ TAIL: Final = 0.1  # of the links of one distance, whose bytes may be told wrong
 HALVING: Final = 2.0  # ratio of bytes from one distance to the next where vectors are halved
 WITHIN: Final = 0.1  # of that ratio
 SIGMAS: Final = 2.0  # of their errors, within which volumes are alike
+UNLIKE: Final = 3.0  # and beyond which one of many is not
 ERROR_FLOOR: Final = 0.002
 
 
@@ -69,7 +70,7 @@ def _step(graph: nx.DiGraph[int], edges: list[tuple[int, int]]) -> tuple[float, 
     error = np.array([graph.edges[edge]["error"] for edge in edges])
     usual = float(np.median(volume))
     ranked, few = np.sort(volume), int(TAIL * len(volume))
-    allowed = SIGMAS * np.maximum(error, ERROR_FLOOR) * usual
+    allowed = UNLIKE * np.maximum(error, ERROR_FLOOR) * usual
     if ranked[-1 - few] > EQUAL * ranked[few] and np.sum(np.abs(volume - usual) > allowed) > few:
         return None
     return usual, float(np.median(error)) / math.sqrt(len(volume))

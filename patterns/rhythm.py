@@ -26,6 +26,7 @@ CLEAR_RHYTHM: Final = 8.0  # sigmas, from which on a rhythm alone says what a jo
 MOST_UNKNOWN: Final = (
     0.2  # of a period, that times of samples may be off: agents flush in rhythm, too
 )
+MOST_DOUBT: Final = 0.05  # of a period, that its boundaries leave
 FEWEST_A_TURN: Final = 6  # samples: of fewer, a part of a step looks as much alike as the whole
 NEEDED: Final = 50.0  # samples per iteration, from which prototypes always met 1 %
 
@@ -63,6 +64,9 @@ def why_untold(result: JobResult, period: Period, known_ns: int) -> str | None:
         return f"times of samples are known to {known_ns / 1e9:.2f} s only"
     if result.evidence["period"].samples < FEWEST_A_TURN:
         return "too few samples each time tell a step from its parts"
+    turns = sum(i.complete for i in result.iterations)
+    if _median_error(result.iterations, max(turns, 1)) > MOST_DOUBT * result.period_s:
+        return "its ends are put so badly that it may be several steps"
     if not result.groups and period.sigmas < CLEAR_RHYTHM:
         return f"only {period.sigmas:.0f} sigma above noise, and of unknown groups"
     return None
@@ -143,6 +147,11 @@ def _changes(iterations: Sequence[Iteration]) -> str:
     return ", ".join(lengths) if len(found) > 1 else ""
 
 
+def _median_error(iterations: Sequence[Iteration], turns: int) -> float:
+    """Standard error of the median duration, seconds, by what boundaries are off."""
+    return float(MEDIAN_COST * np.sqrt(2 / turns) * boundary_noise_s(iterations))
+
+
 def period_claim(
     period: Period, iterations: Sequence[Iteration], samples: int, known_ns: int
 ) -> Claim:
@@ -176,7 +185,7 @@ def period_claim(
         # An agent's flushing has a rhythm of its own, which may be all that is seen.
         ceiling = min(ceiling, 0.6)
         basis += f"; sample times known to {known_ns / 1e9:.2f} s only"
-    error = MEDIAN_COST * np.sqrt(2 / turns) * boundary_noise_s(iterations) / typical
+    error = _median_error(iterations, turns) / typical
     if error > SURE_ERROR:
         ceiling = min(ceiling, 0.85 if error < 2 * SURE_ERROR else 0.6)
         basis += f"; boundaries leave {error:.1%} of doubt"

@@ -133,3 +133,11 @@ def test_steps_that_may_be_parts_of_others_are_unknown(
     assert claimed.confidence == 0.5
     assert claimed.basis.startswith(f"unknown: a rhythm of 1 s is seen, but {why}")
     assert told.endpoints == studied().endpoints
+
+
+def test_steps_whose_ends_are_put_badly_are_unknown() -> None:
+    late = [0.4 if n % 2 else 1.6 for n in range(12)]
+    told = replace(studied(), iterations=lasting(late))
+    told = only_told_steps(told, CLEAR, 0)
+    assert told.period_s is None
+    assert "its ends are put so badly" in told.evidence["period"].basis
