@@ -174,15 +174,21 @@ def _as_much(
     component: NDArray[np.int32],
     count: int,
 ) -> NDArray[np.bool_]:
-    """Components that carry as much an endpoint, as far as their samples tell; bool[n, n]."""
+    """Components that carry as much an endpoint, as far as their samples tell; bool[n, n].
+
+    By sequence progress or by count: lost samples belie the one, and few of them the other.
+    """
     volumes = window_volumes(progress)
     rows = np.flatnonzero(usable & (component[progress.connections.src] >= 0))
     owner = component[progress.connections.src[rows]]
     size = np.maximum(np.bincount(component[component >= 0], minlength=count), 1)
-    each = np.bincount(owner, volumes.bytes[rows], count) / size
     variance = 1 / np.maximum(np.bincount(owner, volumes.samples[rows], count), 1)
     room = AS_MUCH + ERRORS * np.sqrt(variance[:, None] + variance)
-    return np.asarray(np.abs(each[:, None] - each) <= room * np.maximum(each[:, None], each))
+    even = np.zeros((count, count), np.bool_)
+    for carried in (volumes.bytes, volumes.bytes_by_count):
+        each = np.bincount(owner, carried[rows], count) / size
+        even |= np.abs(each[:, None] - each) <= room * np.maximum(each[:, None], each)
+    return even
 
 
 def _beside(
