@@ -185,6 +185,9 @@ def phase_between(
     near = ends_ns[(ends_ns >= known[0] - period_ns / 2) & (ends_ns <= known[-1] + period_ns / 2)]
     if not len(near):
         return None
+    # Of two, a median is the mean: one that is read badly, behind missing telemetry, counts as much
+    # as the good one. What comes next goes on from the newest.
+    near = near[1 - len(near) % 2 :]
     at = np.searchsorted(known, near)
     before, after = known[np.maximum(at - 1, 0)], known[np.minimum(at, len(known) - 1)]
     nearest = np.where(np.abs(near - before) < np.abs(after - near), before, after)
