@@ -180,7 +180,9 @@ def test_faint_rails_of_the_same_hosts_that_carry_unlike_are_two_jobs(more: floa
     rng = np.random.default_rng(5)
     one, other = cuts(4.0, 150, 0.02, rng), cuts(5.3, 113, 0.02, rng)
     rails = [thinned(one, rng, 2) for _ in range(2)]
-    rails += [thinned(one if more == 1.0 else other, rng, 2 * more * 150 / 113) for _ in range(2)]
+    rails += [
+        thinned(one if more == 1.0 else other, rng, round(2 * more * 150 / 113)) for _ in range(2)
+    ]
     found = joined(rails, ["a"] * 4)
     assert groups(found) == (sets(range(4)) if more == 1.0 else sets([0, 1], [2, 3]))
 
@@ -209,9 +211,9 @@ def test_faint_rails_of_one_tenant_without_known_hosts_are_one_job(
             batch = batch.but(vni=np.full(len(batch), vni, np.uint32))
         batches.append(batch)
     progress = follow(telemetry(*batches))
-    number = {address(i): i for i in range(6)}
+    place = {address(i): i for i in range(6)}
     component = np.array(
-        [number[name.partition("%")[0]] // 2 for name in progress.endpoints.names], np.int32
+        [place[name.partition("%")[0]] // 2 for name in progress.endpoints.names], np.int32
     )
     usable = np.ones(len(progress.connections), np.bool_)
     found = join(progress, usable, component, {})
