@@ -23,9 +23,7 @@ SURE_ERROR: Final = 0.003  # relative error of the median, up to which a period 
 LONGER: Final = 1.25  # times as much alike at a lag too long to be counted on: a cycle hides there
 _LONGER_CYCLE: Final = "a longer cycle, seen too few times to be told, repeats more exactly"
 CLEAR_RHYTHM: Final = 8.0  # sigmas, from which on a rhythm alone says what a job's steps are
-MOST_UNKNOWN: Final = (
-    0.2  # of a period, that times of samples may be off: agents flush in rhythm, too
-)
+MOST_UNKNOWN: Final = 0.2  # of a period, that times of samples may be off: flushing has a rhythm
 MOST_DOUBT: Final = 0.05  # of a period, that its boundaries leave
 FEWEST_A_TURN: Final = 6  # samples: of fewer, a part of a step looks as much alike as the whole
 NEEDED: Final = 50.0  # samples per iteration, from which prototypes always met 1 %

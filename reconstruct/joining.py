@@ -99,8 +99,10 @@ def join(
     may = told & (found.like >= np.where(apart, SAME_APART, SAME))
     tenant = _tenants(progress, component, known, count)
     # Rails of the same hosts that carry as much are alike unless more than chance says otherwise.
-    even = _as_much(progress, usable, component, count)
-    one, other = np.nonzero((same | tenant) & even & told & ~may)
+    size = np.diagonal(shared)
+    nested = (shared > 0) & (shared == np.minimum.outer(size, size))
+    places = _as_much(progress, usable, component, nested | tenant)
+    one, other = np.nonzero((same | tenant) & places & told & ~may)
     may[one, other] = found.like[one, other] >= SAME - ERRORS * found.error(one, other)
     one, other = np.nonzero(np.triu(may, 1))
     # All parts of a job are alike, so that each one's next neighbours hold it together.
@@ -114,9 +116,7 @@ def join(
     # Components of the same hosts are rails of one job, if one link may have become slow.
     rails = same[one, other]
     excused = rails & (moved.at_once < limit)
-    size = np.diagonal(shared)
-    nested = (shared > 0) & (shared == np.minimum.outer(size, size))
-    by_place = (nested | tenant) & even & ~told
+    by_place = places & ~told
     linked = by_place.copy()
     linked[one, other] = linked[other, one] = (alike & step) | excused
     np.fill_diagonal(linked, False)
@@ -172,23 +172,28 @@ def _as_much(
     progress: Progress,
     usable: NDArray[np.bool_],
     component: NDArray[np.int32],
-    count: int,
+    pairs: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
-    """Components that carry as much an endpoint, as far as their samples tell; bool[n, n].
+    """Those pairs of components that carry as much an endpoint, as far as samples tell; bool[n, n].
 
     By sequence progress or by count: lost samples belie the one, and few of them the other.
     """
+    one, other = np.nonzero(np.triu(pairs, 1))
+    out = np.zeros_like(pairs)
+    if not len(one):
+        return out
+    count = len(pairs)
     volumes = window_volumes(progress)
     rows = np.flatnonzero(usable & (component[progress.connections.src] >= 0))
     owner = component[progress.connections.src[rows]]
     size = np.maximum(np.bincount(component[component >= 0], minlength=count), 1)
     variance = 1 / np.maximum(np.bincount(owner, volumes.samples[rows], count), 1)
-    room = AS_MUCH + ERRORS * np.sqrt(variance[:, None] + variance)
-    even = np.zeros((count, count), np.bool_)
+    room = AS_MUCH + ERRORS * np.sqrt(variance[one] + variance[other])
     for carried in (volumes.bytes, volumes.bytes_by_count):
         each = np.bincount(owner, carried[rows], count) / size
-        even |= np.abs(each[:, None] - each) <= room * np.maximum(each[:, None], each)
-    return even
+        even = np.abs(each[one] - each[other]) <= room * np.maximum(each[one], each[other])
+        out[one[even], other[even]] = out[other[even], one[even]] = True
+    return out
 
 
 def _beside(
