@@ -123,6 +123,7 @@ class Sliding:
         self._jobs = {handle: job for handle, (job, _) in enumerate(known)}
         self._documents = {job.id: document for job, document in known}
         self._next_handle = len(self._jobs)
+        self._news = False
         self._saved = {job.id: job.numbering.next_index for job in self._jobs.values()}
         self._unsaved: dict[str, LiveJob] = {}
         self._unassigned = Unassigned(0.0, ())
@@ -160,7 +161,10 @@ class Sliding:
                 self._step_back(part.start_ns)
             self._window.add(part)
             self._see(part)
-        if self._window.end_ns:
+        # A service that was killed may have stored results of slices that it had not stored yet:
+        # what is there from before says where a job stood, and not where it stands.
+        self._news = self._news or bool(slices)
+        if self._news:
             self._track()
             self._discover()
             self._study()

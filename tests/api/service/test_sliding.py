@@ -303,6 +303,27 @@ def test_after_a_restart_it_goes_on(
         assert late[lost].max(initial=0) < NEAR_IN_THE_DARK
 
 
+@pytest.mark.parametrize("lost", [2, 6, 12])
+def test_results_may_be_ahead_of_what_the_store_had_taken(
+    url: str, slices: list[Slice], truth: list[TrueJob], lost: int
+) -> None:
+    """A service that is killed loses the newest slices, and nothing may come for a while."""
+    at, gap = 60, 6
+    with closing(Results(url)) as results:
+        feed(sliding(results), slices[:at])
+        first = everything(results)
+    with restarted(url, slices[: at - lost]) as (results, analysis):
+        for _ in range(3):
+            analysis.tick(())
+        assert everything(results) == first
+        feed(analysis, [*slices[at + gap :], *silence(slices[-1], 20)])
+        again = everything(results)
+        ids = ids_of(results, truth)
+    for job_id, true in zip(ids, truth, strict=True):
+        assert len(again[job_id][2]) >= len(true.ends_ns) - FIRST_AND_LAST
+        assert again[job_id][2][: len(first[job_id][2])] == first[job_id][2]
+
+
 def test_a_restart_after_a_long_time_ends_what_is_gone(url: str, slices: list[Slice]) -> None:
     with closing(Results(url)) as results:
         feed(sliding(results), slices)
