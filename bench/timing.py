@@ -78,7 +78,7 @@ def timing(method: str, truth: Document, result: Document) -> Timing:
         for boundaries in boundary_errors(pair, truth["window"]):
             count = len(iteration_ends(pair.true, truth["window"]))
             total += count
-            silent = boundaries.missed == count and not boundaries.invented
+            silent = len(boundaries.raw) == boundaries.missed
             if silent and pair.said and pair.said.get("period_s") is None:
                 unknown += count
                 continue

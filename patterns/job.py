@@ -174,7 +174,7 @@ def _beat(
 ) -> Beat:
     """What places the iterations of this job in other windows."""
     keys = progress.connections.key[flows.connection]
-    marking, marks = _marking(found, len(candidate.turns_ns) - 1)
+    marking, marks = _marking(found)
     lengths = np.diff(candidate.turns_ns)
     turns = max(len(lengths), 1)
     groups: list[NDArray[np.integer]] = [*_together(flows, found, marking, turns)]
@@ -195,7 +195,7 @@ def _beat(
     )
 
 
-def _marking(found: list[Found], turns: int) -> tuple[list[Found], Marks]:
+def _marking(found: list[Found]) -> tuple[list[Found], Marks]:
     """Groups that mark iterations, and how: those that reduce gradients, or else all.
 
     Where nothing tells the kind of rings, their bursts end iterations as those that reduce do; and
@@ -211,8 +211,7 @@ def _marking(found: list[Found], turns: int) -> tuple[list[Found], Marks]:
             reducers = unknown if len(unknown) == len(found) else []
     # What two members run is the role's to say.
     shapes = [replace(f.shape, algorithm=f.role.algorithm) for f in reducers]
-    weakest = min((f.samples for f in reducers), default=0)
-    return reducers or found, marks_of(shapes, weakest / max(turns, 1))
+    return reducers or found, marks_of(shapes)
 
 
 def _together(
@@ -291,7 +290,7 @@ def _place_iterations(
     With what the burst says; None where there is none to read.
     """
     turns = max(len(candidate.turns_ns) - 1, 1)
-    marking, marks = _marking(found, turns)
+    marking, marks = _marking(found)
     rows = [flows.connection[r] for r in _together(flows, found, marking, turns)]
     placed = timeline.place(progress, rows, candidate.turns_ns, marks)
     if placed is None and marks == "begin":

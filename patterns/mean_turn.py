@@ -22,12 +22,13 @@ SHORTEST_PAUSE: Final = 2  # phases of FOLD
 WHOLE_PAUSE: Final = 0.5  # of the usual one: as pauses wander, so much of it lies where it should
 
 
-def longest_pause(signal: Pulse, turns_ns: NDArray[np.int64]) -> tuple[float, float] | None:
-    """The longest pause of a mean turn as phases (the second may exceed 1), None without one."""
-    start, length = next(iter(quiet(profile_of(signal, turns_ns))), (0, 0))
-    if length < SHORTEST_PAUSE:
-        return None
-    return start / FOLD, (start + length) / FOLD
+def find_pauses(signal: Pulse, turns_ns: NDArray[np.int64]) -> list[tuple[float, float]]:
+    """Pauses of a mean turn as phases (the second may exceed 1), the longest first."""
+    return [
+        (start / FOLD, (start + length) / FOLD)
+        for start, length in quiet(profile_of(signal, turns_ns))
+        if length >= SHORTEST_PAUSE
+    ]
 
 
 def profile_of(signal: Pulse, turns_ns: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -110,6 +111,20 @@ def unseen_ns(signal: Pulse, ends_ns: NDArray[np.int64]) -> int:
     if len(at) < FEWEST_TURNS:
         return 0
     return int(USUALLY * np.median(ends_ns - signal.time_ns[at - 1]))
+
+
+def goes_on(signal: Pulse, ends_ns: NDArray[np.int64], window_end_ns: int) -> bool:
+    """Whether the last burst may not be over: samples follow its end, up to the window's edge.
+
+    They do if none is missing between the last of them and that edge, by how far apart those of
+    other ends are. The end has to lie so near to the edge that no next burst comes before it.
+    """
+    time = signal.time_ns
+    at = np.searchsorted(time, ends_ns, "right")
+    at = at[at > 1]
+    if len(at) < FEWEST_TURNS or at[-1] == len(time) or ends_ns[-1] > window_end_ns:
+        return False
+    return bool(window_end_ns - time[-1] < np.median(time[at - 1] - time[at - 2]))
 
 
 def by_volume(

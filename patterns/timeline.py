@@ -14,14 +14,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from patterns import boundaries, invented, mean_turn, missed, pauses, splits, turns
+from patterns import boundaries, invented, mean_turn, missed, pauses, splits, turns, waxing
 from patterns.accumulation import Accumulation, find_accumulation
-from patterns.boundaries import VolumeClock
-from patterns.calibration import calibrated
 from patterns.claim import claim
 from patterns.mean_turn import FOLD, SHORTEST_PAUSE
 from patterns.missed import Pulse, pulse
 from patterns.pauses import Pace, Pause
+from patterns.reading import Reading, read, read_turns
 from patterns.result import Claim, Collective
 from patterns.splits import HALF, SHARE_WITHIN, STEPS_WITHIN, TWO_THIRDS
 from patterns.standstill import before_stops
@@ -30,7 +29,8 @@ from patterns.turns import Marks
 from reconstruct.bins import Progress, Verb
 from reconstruct.records import hidden_ns
 
-LAST_WITHIN: Final = 0.005  # of the period: an end so near behind the window was reached
+LAST_WITHIN: Final = 0.005  # of the period: an end so near behind the window was reached,
+# and one so near before it perhaps not
 SAME_TURN: Final = 0.5  # periods: ends nearer than this are one
 UNSEEN: Final = 0.1  # of the period: an end further behind the last sample never came
 
@@ -44,12 +44,12 @@ REPEAT_WITHIN: Final = 0.2  # of the outer pause: pauses of successive iteration
 PARTS_WITHIN: Final = 0.05  # of a part of a turn: such parts take equally long if they are turns
 DENSE_ROWS: Final = 60  # of a step, before the lack of a pause says something
 FORWARD: Final = 0.25  # of the time without gradients: a forward pass, where all is recomputed
+COMPARABLE: Final = 0.5  # of the longest pause: a step may end in one that is so long
 FEWEST_BUCKETS: Final = 4  # pauses from which on these bursts are no few buckets
 CLEAR_STEPS: Final = 1.5  # of the pace: so well is the share known at which a pause lies
 CLEAR: Final = 2.0  # times the shortest visible pause: nothing that chance makes
 TWO_PARTS_SURE: Final = 0.93  # right in all of 127 captures of seeds 1-3 and 101-103 that said so
 INSIDE: Final = (0.25, 0.75, 0.5)  # of a turn's volume: where turns may be counted from as well
-NO_PACE: Final = Pace(np.zeros(1), 0.0, staged=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,38 +73,6 @@ class Timeline:
     told: bool
     parts: int = 1
     batches: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """Gradient traffic on the axis of volume, counted from one pause of the turn.
-
-    Parameters
-    ----------
-    clock : VolumeClock
-    ends_ns : int64[k]
-        Ends of the traffic before that pause.
-    pace : Pace
-    fine : Pace
-        The same in more steps, less certain each.
-    pauses : list of Pause
-        The other pauses.
-    in_steps : bool
-        Whether the clock holds only those connections that send last.
-    """
-
-    clock: VolumeClock
-    ends_ns: NDArray[np.int64]
-    pace: Pace
-    fine: Pace
-    pauses: list[Pause]
-    in_steps: bool = False
-
-    def when(self, share: float, crude_ns: NDArray[np.int64]) -> NDArray[np.int64]:
-        """When each turn had moved a share of its volume; see `boundaries.reached`."""
-        if self.in_steps:
-            return turns.latest(self.clock, crude_ns)
-        return boundaries.reached(self.clock, share, crude_ns)
 
 
 def place(
@@ -147,9 +115,14 @@ def _placed(
 ) -> Timeline | None:
     """What `place` returns, with ends also where a run of the job had but begun."""
     connections = np.concatenate(groups)
-    pause = mean_turn.longest_pause(signal, turns_ns)
-    if pause is not None:
-        crude, middles = mean_turn.crude_ends(signal, turns_ns, pause)
+    found = mean_turn.find_pauses(signal, turns_ns)
+    if found:
+        crude, middles = mean_turn.crude_ends(signal, turns_ns, found[0])
+        lengths = [end - start for start, end in found]
+        if [length >= COMPARABLE * lengths[0] for length in lengths].count(True) == 2:
+            others, inside = mean_turn.crude_ends(signal, turns_ns, found[1])
+            if waxing.ends_inside(signal, middles, inside):
+                crude, middles = others, inside
     else:
         crude, middles = mean_turn.by_volume(progress, connections, signal, turns_ns)
     if len(crude) < 2:
@@ -166,7 +139,7 @@ def _placed(
         return _begins(progress, groups, signal, middles)
     may_shard = marks == "bursts"
     in_steps = marks in ("steps", "halves")
-    reading = _read(progress, groups, crude, middles, in_steps=in_steps)
+    reading = read(progress, groups, crude, middles, in_steps=in_steps)
     if reading is None:
         unknown = claim(0.5, 0, 1.0, "too few samples per connection to follow its volume")
         return Timeline(crude, "unknown", unknown, told=not may_shard)
@@ -178,6 +151,8 @@ def _placed(
         reading = _without_repeats(progress, groups, reading)
         hidden_s = _hidden_s(progress, connections)
         split, collective, said = _read_pauses(reading, hidden_s, may_shard=may_shard)
+        if collective == "all_reduce":
+            split = _last_pause(reading, signal)
     else:
         split, collective, said = _read_train(reading, train)
     told = not may_shard or (collective != "unknown" and not splits.could_hide(reading.pace))
@@ -197,7 +172,7 @@ def _placed(
 
 
 def _accumulation(
-    reading: _Reading, signal: Pulse, ends_ns: NDArray[np.int64]
+    reading: Reading, signal: Pulse, ends_ns: NDArray[np.int64]
 ) -> Accumulation | None:
     """Iterations of several turns, counted from inside a turn where their step lies at its end."""
     found = find_accumulation(signal, ends_ns)
@@ -224,7 +199,7 @@ def _begins(
     # With time running the other way, a begin is an end.
     ends_ns = -begins_ns[::-1]
     clock = turns.backwards(boundaries.read_clock(progress, groups, middles_ns))
-    reading = _reading(clock, ends_ns, in_steps=True)
+    reading = read_turns(clock, ends_ns, in_steps=True)
     if reading is None:
         return Timeline(np.unique(begins_ns), "unknown", nothing, told=True)
     back = Pulse(-signal.time_ns[::-1], signal.weight[::-1])
@@ -236,7 +211,7 @@ def _begins(
 def _after_steps(
     progress: Progress,
     groups: Sequence[NDArray[np.int32]],
-    reading: _Reading,
+    reading: Reading,
     signal: Pulse,
     *,
     halves: bool,
@@ -264,7 +239,7 @@ def _after_steps(
     lengths = np.diff(ends)
     before = ends[:-1] + (lengths * (start / FOLD)).astype(np.int64)
     middles = before + (lengths * (length / 2 / FOLD)).astype(np.int64)
-    split = _read(progress, groups, before, middles, in_steps=True) if halves else None
+    split = read(progress, groups, before, middles, in_steps=True) if halves else None
     if split is None:
         basis = "a pause at half of the bytes: of an optimiser, or between two buckets"
         return Timeline(ends, "unknown", claim(0.5, 0, 1.0, basis), told=False)
@@ -272,6 +247,19 @@ def _after_steps(
     said = claim(0.75 if seen else 0.65, samples, needed, basis)
     ends = _ends(window, split, None, signal)
     return Timeline(ends, "reduce_scatter+all_gather", said, told=True)
+
+
+def _last_pause(reading: Reading, signal: Pulse) -> Pause | None:
+    """The one pause between two bursts, if a step ends in it; None if in that around them."""
+    pace = reading.pace
+    if len(reading.pauses) != 1 or reading.pauses[0].seconds < COMPARABLE * pace.outer_s:
+        return None
+    [inner] = reading.pauses
+    crude = reading.ends_ns - int(pace.before(inner) * 1e9)
+    begins = boundaries.reached(reading.clock, inner.share, crude)
+    outer_ns = reading.ends_ns + int(pace.outer_s / 2 * 1e9)
+    inner_ns = begins + int(inner.seconds / 2 * 1e9)
+    return inner if waxing.ends_inside(signal, outer_ns, inner_ns) else None
 
 
 def _hidden_s(progress: Progress, connections: NDArray[np.int32]) -> float:
@@ -282,8 +270,8 @@ def _hidden_s(progress: Progress, connections: NDArray[np.int32]) -> float:
 
 
 def _without_repeats(
-    progress: Progress, groups: Sequence[NDArray[np.int32]], reading: _Reading
-) -> _Reading:
+    progress: Progress, groups: Sequence[NDArray[np.int32]], reading: Reading
+) -> Reading:
     """The reading of a turn that does not consist of equal parts.
 
     Where few samples made a multiple of the period look best, the turn repeats itself: pauses as
@@ -311,7 +299,7 @@ def _without_repeats(
         every = np.sort(np.concatenate(ends))
         middles = every + int(pace.outer_s / 2 * 1e9)
         inside = (middles > progress.window_start_ns) & (middles < progress.window_end_ns)
-        return _read(progress, groups, every[inside], middles[inside]) or reading
+        return read(progress, groups, every[inside], middles[inside]) or reading
     return reading
 
 
@@ -325,7 +313,7 @@ def _last_alike(pace: Pace, parting: Sequence[Pause]) -> bool:
 
 def _ends(
     window_ns: tuple[int, int],
-    reading: _Reading,
+    reading: Reading,
     split: Pause | None,
     signal: Pulse,
     *,
@@ -371,38 +359,15 @@ def _ends(
     if behind:
         horizon = max(horizon, int(signal.time_ns[-1]) + mean_turn.unseen_ns(signal, ends[:-1]))
     horizon = min(horizon, int(signal.time_ns[-1]) + int(UNSEEN * period_ns))
+    near = split is None and not begins and ends[-1] > window_ns[1] - int(LAST_WITHIN * period_ns)
+    if near and mean_turn.goes_on(signal, ends, window_ns[1]):
+        ends = ends[:-1]
     return np.unique(ends[(ends >= window_ns[0]) & (ends <= horizon)])
 
 
-def _read(
-    progress: Progress,
-    groups: Sequence[NDArray[np.int32]],
-    crude_ns: NDArray[np.int64],
-    pauses_ns: NDArray[np.int64],
-    *,
-    in_steps: bool = False,
-) -> _Reading | None:
-    """The reading from given pauses; None where no connection has samples around them."""
-    clock = boundaries.read_clock(progress, groups, pauses_ns)
-    return _reading(clock, crude_ns, in_steps=in_steps)
-
-
-def _reading(clock: VolumeClock, crude_ns: NDArray[np.int64], *, in_steps: bool) -> _Reading | None:
-    if not clock.connections:
-        return None
-    clock = turns.of_last(clock, crude_ns) if in_steps else calibrated(clock)
-    reading = _Reading(clock, crude_ns, NO_PACE, NO_PACE, [], in_steps)
-    ends = reading.when(1.0, crude_ns)
-    pace = pauses.read_pace(clock, ends, float(np.median(np.diff(ends))) / 1e9)
-    if pace is None:
-        return None
-    firm = pace.firm(len(clock.owner))
-    return replace(reading, ends_ns=ends, pace=firm, fine=pace, pauses=pauses.find_pauses(firm))
-
-
 def _from_longest_pause(
-    progress: Progress, groups: Sequence[NDArray[np.int32]], reading: _Reading
-) -> _Reading:
+    progress: Progress, groups: Sequence[NDArray[np.int32]], reading: Reading
+) -> Reading:
     """The reading counted from the longest pause of the turn.
 
     Pauses between many buckets blur in a fold by time, so the first choice may be a short one.
@@ -420,11 +385,11 @@ def _from_longest_pause(
     inside = (middles > progress.window_start_ns) & (middles < progress.window_end_ns)
     if inside.sum() < 2:
         return reading
-    return _read(progress, groups, ends[inside], middles[inside]) or reading
+    return read(progress, groups, ends[inside], middles[inside]) or reading
 
 
 def _read_pauses(
-    reading: _Reading, hidden_s: float, *, may_shard: bool
+    reading: Reading, hidden_s: float, *, may_shard: bool
 ) -> tuple[Pause | None, Collective, Claim]:
     """The pause at which an iteration ends, the collective, and how sure that is.
 
@@ -490,7 +455,7 @@ def _read_pauses(
     return split, "reduce_scatter+all_gather", claim(ceiling, samples, needed, basis)
 
 
-def _read_train(reading: _Reading, train: Train) -> tuple[Pause | None, Collective, Claim]:
+def _read_train(reading: Reading, train: Train) -> tuple[Pause | None, Collective, Claim]:
     """What `_read_pauses` says, of a turn whose parts tell its end."""
     ceiling = 0.8 if train.sure else 0.65
     said = claim(ceiling, len(reading.clock.owner), 20.0 * reading.clock.turns, train.basis)

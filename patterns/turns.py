@@ -25,7 +25,6 @@ first transfer."""
 
 # What reduce-scatters and all-gathers run over, or may: two members do not show what they run.
 SHARDING: Final = ("ring", "recursive", "unknown")
-SEEN_TO_END: Final = 8.0  # samples of an edge and turn, that show when each ends
 FEWEST_ROWS: Final = 4  # of a connection, to say when in a turn it ends
 BUSY: Final = (0.05, 0.95)  # quantiles of a connection's rows: between them it is busy
 NEAR: Final = 0.25  # of a turn's volume: what is so near to its end tells when that is
@@ -33,33 +32,22 @@ FEWEST_PAIRS: Final = 8  # of samples of one connection near a turn's end, to kn
 NOISES: Final = 3.0  # times what chance leaves between a connection's end and its last row
 
 
-def in_steps(shape: Shape, samples_per_turn: float) -> bool:
-    """Whether connections of one collective take turns, step by step.
-
-    Where a ring and a tree run one after the other, the links of the tree end last; with few
-    samples of its weakest edge that does not show, and the edges are taken to end together.
-    """
-    if shape.parts:
-        return samples_per_turn >= SEEN_TO_END
-    return bool(shape.roots) or shape.algorithm == "recursive"
-
-
-def marks_of(shapes: Sequence[Shape], samples_per_turn: float) -> Marks:
-    """How the groups that reduce gradients mark iterations.
-
-    Parameters
-    ----------
-    shapes : sequence of Shape
-        Of these groups.
-    samples_per_turn : float
-        Of the weakest edge.
-    """
+def marks_of(shapes: Sequence[Shape]) -> Marks:
+    """How the groups that reduce gradients, which have these shapes, mark iterations."""
     if not shapes:
         return "begin"
-    if all(in_steps(shape, samples_per_turn) for shape in shapes):
+    if all(_in_steps(shape) for shape in shapes):
         halves = [shape.collective == "reduce_scatter+all_gather" for shape in shapes]
         return "halves" if all(halves) else "steps"
     return "bursts" if any(shape.algorithm in SHARDING for shape in shapes) else "burst"
+
+
+def _in_steps(shape: Shape) -> bool:
+    """Whether connections of one collective take turns, step by step.
+
+    Where a ring and a tree run one after the other, the links of either one share no volume's pace.
+    """
+    return bool(shape.parts or shape.roots) or shape.algorithm == "recursive"
 
 
 def of_last(clock: VolumeClock, ends_ns: NDArray[np.int64]) -> VolumeClock:

@@ -21,11 +21,16 @@ from reconstruct.bins import Progress
 from reconstruct.edges import Flows, measure
 from reconstruct.jobs import Candidate
 from reconstruct.period import Period
-from reconstruct.untimed import CLEAR_TURNS, Untimed
+from reconstruct.untimed import CLEAR_TURNS, Place, Untimed
 from reconstruct.volumes import Volumes
 
 ALONE: Final = 0.85  # confidence that endpoints that all talk to each other are a job
-BY_HOSTS: Final = 0.8  # and where the same hosts and as many bytes are all that joins them
+# And where parts send as much, and have this in common beside.
+BY_PLACE: Final[Mapping[Place, tuple[float, str]]] = {
+    "hosts": (0.8, "on the same hosts"),
+    "tenant": (0.7, "of as many endpoints of one tenant"),
+    "size": (0.6, "of as many endpoints, on hosts that nobody knows,"),
+}
 TELLING: Final = 0.5  # of the bytes lie in shapes that nothing but a collective draws
 NOTABLE: Final = 0.1  # of the bytes, however much passes between pairs of their members
 NEIGHBOURS: Final = "neighbour exchange"  # what else may draw a shape, where it is no collective
@@ -175,7 +180,8 @@ def _together(
     """How sure it is that these endpoints, all of them and no other, are one job."""
     basis, ceiling = "endpoints that talk to each other", ALONE
     if untimed.parts > 1:
-        basis, ceiling = f"{untimed.parts} parts on the same hosts with as many bytes", BY_HOSTS
+        ceiling, where = BY_PLACE[untimed.place]
+        basis = f"{untimed.parts} parts {where} with as many bytes"
     elif untimed.by_rhythm:
         basis = "parts that begin and pause together, as far as records tell"
     elif not known:

@@ -7,16 +7,16 @@ hosts, and how much, say which endpoints belong together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from collector.schema import I32, Transport
+from collector.schema import ABSENT_U32, I32, Transport
 from reconstruct.activity import PROMPT_NS
 from reconstruct.bins import Progress, Verb
 from reconstruct.jobs import Candidate, recurs
@@ -35,6 +35,9 @@ MOST_SAMPLES: Final = 1_000  # in good time, in which a training job's rhythm ma
 UNSEEN: Final = 0.01  # chance that one of all connections has no sample
 
 
+Place = Literal["hosts", "tenant", "size"]
+
+
 @dataclass(frozen=True, slots=True)
 class Untimed:
     """Endpoints that belong together by all but their rhythm.
@@ -49,7 +52,10 @@ class Untimed:
         How long a pause may hide in the records of most of their traffic, or how well the times of
         its samples are known.
     parts : int
-        How many sets of endpoints were joined, because they use the same hosts alike.
+        How many sets of endpoints were joined, because they send alike from the same place.
+    place : str
+        What these parts have in common beside: hosts, a tenant, or, where neither is known, no
+        more than their number of endpoints.
     by_rhythm : bool
         Whether some of them were joined because they pause and burst together.
     sampled : bool
@@ -60,6 +66,7 @@ class Untimed:
     connections: I32
     hidden_ns: int
     parts: int
+    place: Place
     by_rhythm: bool
     sampled: bool = False
 
@@ -123,13 +130,13 @@ def find_untimed(
     active = np.zeros(count, np.bool_)
     active[src] = active[dst] = True
     label = np.where(active, label, -1)
-    joined = _by_hosts(progress, volumes, usable, label, host_of)
+    joined = _by_places(progress, volumes, usable, label, host_of)
     rhythmic = {int(e) for c in untold if c.components > 1 for e in c.endpoints}
     sampled = usable & ((progress.connections.verbs & Verb.RECORDED) == 0)
     taken = {host_of.get(int(e), "") for c in timed for e in c.endpoints}
-    hosts_of = [{host_of.get(e, "") for e in _members(label, labels)} for labels in joined]
+    hosts_of = [{host_of.get(e, "") for e in _members(label, labels)} for _, labels in joined]
     out = []
-    for labels, hosts in zip(joined, hosts_of, strict=True):
+    for (place, labels), hosts in zip(joined, hosts_of, strict=True):
         endpoints = np.array(_members(label, labels), np.int32)
         member = np.isin(progress.connections.src, endpoints)
         connections = np.flatnonzero(usable & member).astype(np.int32)
@@ -142,7 +149,7 @@ def find_untimed(
             continue
         if not by_samples or (apart and _all_seen(volumes, connections)):
             parts = len(labels)
-            out.append(Untimed(endpoints, connections, hidden, parts, by_rhythm, by_samples))
+            out.append(Untimed(endpoints, connections, hidden, parts, place, by_rhythm, by_samples))
     return sorted(out, key=lambda one: int(one.endpoints[0]))
 
 
@@ -179,27 +186,46 @@ def _usable(
     return np.asarray(usable & (roce | ~(on_roce[connections.src] | on_roce[connections.dst])))
 
 
-def _by_hosts(
+def _by_places(
     progress: Progress,
     volumes: Volumes,
     usable: NDArray[np.bool_],
     label: NDArray[np.integer],
     host_of: Mapping[int, str],
-) -> list[list[int]]:
-    """Components as lists of labels: those on just the same hosts that send alike are one."""
+) -> list[tuple[Place, list[int]]]:
+    """Components as lists of labels: those in just the same place that send alike are one."""
     of_connection = label[progress.connections.src]
-    found: list[tuple[frozenset[str], float, float, list[int]]] = []
+    found: list[tuple[Hashable, float, float, tuple[Place, list[int]]]] = []
     for number in np.unique(label[label >= 0]).tolist():
-        members = np.flatnonzero(label == number).tolist()
+        members = np.flatnonzero(label == number)
         mine = np.flatnonzero(usable & (of_connection == number))
         each = float(volumes.bytes[mine].sum()) / len(members)
         error = 1 / np.sqrt(max(int(volumes.samples[mine].sum()), 1))
-        hosts = frozenset(host_of.get(e, "") for e in members)
-        for known, other, other_error, labels in found:
+        kind, place = _place(progress, members, host_of)
+        for known, other, other_error, (_, labels) in found:
             room = ALIKE + SIGMAS * float(np.hypot(error, other_error))
-            if "" not in hosts and hosts == known and abs(each - other) <= room * max(each, other):
+            if place == known and abs(each - other) <= room * max(each, other):
                 labels.append(number)
                 break
         else:
-            found.append((hosts, each, float(error), [number]))
-    return [labels for _, _, _, labels in found]
+            found.append((place, each, float(error), (kind, [number])))
+    return [part for _, _, _, part in found]
+
+
+def _place(
+    progress: Progress, members: NDArray[np.intp], host_of: Mapping[int, str]
+) -> tuple[Place, Hashable]:
+    """Where a component is, by the best that is known: rails of one job share it.
+
+    Rails have as many endpoints, and a tenant has more rails of a job than jobs of one size. Where
+    only some hosts are known, no other component is in the same place.
+    """
+    hosts = frozenset(host_of.get(int(e), "") for e in members)
+    vni = progress.endpoints.vni[members]
+    if "" not in hosts:
+        return "hosts", hosts
+    if len(hosts) > 1:
+        return "hosts", int(members[0])  # a place of its own
+    if (vni == vni[0]).all() and vni[0] not in (0, ABSENT_U32):
+        return "tenant", ("tenant", int(vni[0]), len(members))
+    return "size", ("size", len(members))

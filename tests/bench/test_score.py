@@ -250,6 +250,12 @@ class TestBoundaries:
         ends[0]["complete"] = False
         assert self.of([], iterations=ends).raw == pytest.approx([0.0] * 4)
 
+    @pytest.mark.parametrize(("end", "missed"), [(9.995, 0), (9.98, 1)])
+    def test_an_end_at_the_window_s_edge_may_not_be_seen_yet(self, end: float, missed: int) -> None:
+        ends = iterations([2.0, 4.0, 6.0, 8.0, end], 2.0)
+        assert self.of([2.0, 4.0, 6.0, 8.0], iterations=ends).missed == missed
+        assert self.of([2.0, 4.0, 6.0, 8.0, end]).invented == 1
+
     def test_no_iterations(self) -> None:
         got = self.of([])
         assert (got.raw, got.aligned, got.offset_s) == ((1.0,) * 4, (1.0,) * 4, 0.0)

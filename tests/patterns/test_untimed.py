@@ -33,8 +33,8 @@ def address(host: int) -> str:
     return f"10.0.0.{host + 1}"
 
 
-def jobs(volumes: Volumes) -> tuple[JobResult, ...]:
-    """Jobs of connections that send on and on."""
+def jobs(volumes: Volumes, *, known: Iterable[int] | None = None) -> tuple[JobResult, ...]:
+    """Jobs of connections that send on and on; all hosts are `known`, unless some are named."""
     rng = np.random.default_rng(3)
     batches = []
     for port, ((src, dst), packets) in enumerate(volumes.items()):
@@ -46,7 +46,7 @@ def jobs(volumes: Volumes) -> tuple[JobResult, ...]:
         ]
         batches.append(roce(rows, port=50_000 + port))
     built = bins_of_records(joined(batches), (EXPORTER,), 0, (SECONDS + 2) * 1000 * MS)
-    hosts = sorted({host for edge in volumes for host in edge})
+    hosts = sorted({host for edge in volumes for host in edge} if known is None else known)
     inventory = Inventory(hosts=tuple(Host(f"n{h}", (address(h),)) for h in hosts))
     return analyse_progress(join([built]), inventory).jobs
 
@@ -66,6 +66,23 @@ def test_pairs_between_rings_may_carry_more_than_they() -> None:
 )
 def test_pairs_alone_may_do_anything(left: Volumes) -> None:
     assert jobs(left) == ()
+
+
+def test_rails_of_hosts_that_nobody_knows_are_one_job_if_they_are_alike() -> None:
+    (job,) = jobs(RINGS, known=())
+    assert job.endpoints == tuple(address(host) for host in range(8))
+    assert job.confidence <= 0.6
+    assert "on hosts that nobody knows" in job.evidence["endpoints"].basis
+
+
+def test_rings_that_differ_are_jobs_of_their_own() -> None:
+    more = {edge: count * (5 if edge[0] > 3 else 4) // 4 for edge, count in RINGS.items()}
+    larger = dict.fromkeys(zip(range(4, 9), [*range(5, 9), 4], strict=True), 5000)
+    for volumes in (more, {**dict(list(RINGS.items())[:4]), **larger}):
+        assert len(jobs(volumes, known=())) == 2
+    # Other hosts than those of the one ring.
+    assert len(jobs(RINGS, known=range(4))) == 2
+    assert len(jobs(RINGS)) == 2
 
 
 def thin(edges: Iterable[Edge], samples: int = 40, slack_s: float = 0.6) -> list[Stream]:
