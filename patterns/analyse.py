@@ -19,7 +19,7 @@ from reconstruct.bins import Progress
 from reconstruct.jobs import Candidate, discover
 from reconstruct.progress import follow
 from reconstruct.traffic import Traffic, classify
-from reconstruct.untimed import find_untimed, hides_turns
+from reconstruct.untimed import find_untimed, hides_turns, is_recorded
 from reconstruct.volumes import Volumes, window_volumes
 
 
@@ -57,11 +57,14 @@ def analyse_progress(progress: Progress, inventory: Inventory) -> Analysis:
     timed: list[Candidate] = []
     untold: list[Candidate] = []
     for candidate in discover(progress, traffic, host_of):
-        (untold if hides_turns(progress, candidate) else timed).append(candidate)
-    for candidate in timed:
-        study = study_job(progress, volumes, candidate, host_of, f"job-{len(jobs)}")
+        study = None
+        if not hides_turns(progress, candidate):
+            study = study_job(progress, volumes, candidate, host_of, f"job-{len(jobs)}")
         if study is not None:
             jobs.append(only_told_steps(study.result, candidate.period, candidate.known_ns))
+        # Records that hide in which order things happen may yet show who talks with whom.
+        hidden = study is None and is_recorded(progress, candidate)
+        (untold if hidden else timed).append(candidate)
     for untimed in find_untimed(progress, traffic, volumes, host_of, timed, untold):
         result = study_untimed(progress, volumes, untimed, host_of, f"job-{len(jobs)}")
         if result is not None:

@@ -150,7 +150,9 @@ def _telling(flows: Flows, found: list[Found]) -> bool:
         for f in found
         if len(f.shape.members) >= FEWEST_MEMBERS
         and NEIGHBOURS not in (f.shape.ambiguous or "")
-        and f.role.algorithm not in ("chain", "unknown")
+        and f.role.algorithm != "unknown"
+        # Between the ends of a line of neighbours nothing passes, or as much as between others.
+        and (f.role.algorithm != "chain" or f.shape.variant == "interleaved")
     ]
     members = {v for f in sure for v in f.shape.members}
     pairs = [

@@ -71,10 +71,15 @@ class Untimed:
     sampled: bool = False
 
 
+def is_recorded(progress: Progress, candidate: Candidate) -> bool:
+    """Whether flow records tell of the candidate."""
+    return bool(np.any(progress.connections.verbs[candidate.connections] & Verb.RECORDED))
+
+
 def hides_turns(progress: Progress, candidate: Candidate) -> bool:
     """Whether the candidate's period may be another one, for what records hide of it."""
     connections, bins = candidate.connections, progress.bins
-    if not np.any(progress.connections.verbs[connections] & Verb.RECORDED):
+    if not is_recorded(progress, candidate):
         return False
     hidden = hidden_ns(bins, connections)
     if not hidden:
