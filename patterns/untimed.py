@@ -32,7 +32,8 @@ BY_PLACE: Final[Mapping[Place, tuple[float, str]]] = {
     "size": (0.6, "of as many endpoints, on hosts that nobody knows,"),
 }
 TELLING: Final = 0.5  # of the bytes lie in shapes that nothing but a collective draws
-NOTABLE: Final = 0.1  # of the bytes, however much passes between pairs of their members
+NOTABLE: Final = 0.1  # of the bytes, however much passes between pairs of their members,
+OFTEN: Final = 8  # or so many such shapes, as on the rails of a job
 NEIGHBOURS: Final = "neighbour exchange"  # what else may draw a shape, where it is no collective
 RAILS: Final = 2  # pairs of NICs that join the same two hosts
 FEWEST_MEMBERS: Final = 3  # of such a shape: two that send to each other may do anything
@@ -143,7 +144,7 @@ def _flows(progress: Progress, volumes: Volumes, window: Candidate) -> Flows:
 def _telling(flows: Flows, found: list[Found]) -> bool:
     """Whether most bytes lie in shapes that a grid's neighbours, or two endpoints, do not draw.
 
-    What two members of such shapes send to each other besides says nothing either way.
+    What a member of such shapes sends to one other besides says nothing either way.
     """
     sure = [
         f
@@ -158,13 +159,14 @@ def _telling(flows: Flows, found: list[Found]) -> bool:
     pairs = [
         f
         for f in found
-        if len(f.shape.members) < FEWEST_MEMBERS and members.issuperset(f.shape.members)
+        if len(f.shape.members) < FEWEST_MEMBERS and not members.isdisjoint(f.shape.members)
     ]
     total = float(np.nansum(flows.bytes_per_turn))
     carried, beside = (
         sum(float(np.nansum(flows.bytes_per_turn[f.rows])) for f in some) for some in (sure, pairs)
     )
-    return carried >= TELLING * (total - beside) and carried >= NOTABLE * total
+    notable = carried >= NOTABLE * total or len(sure) >= OFTEN
+    return notable and carried >= TELLING * (total - beside)
 
 
 def _rails_of_two(found: list[Found], host_of: Mapping[int, str]) -> bool:
