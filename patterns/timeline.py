@@ -359,9 +359,9 @@ def _ends(
     if behind:
         horizon = max(horizon, int(signal.time_ns[-1]) + mean_turn.unseen_ns(signal, ends[:-1]))
     horizon = min(horizon, int(signal.time_ns[-1]) + int(UNSEEN * period_ns))
-    near = split is None and not begins and ends[-1] > window_ns[1] - int(LAST_WITHIN * period_ns)
-    if near and mean_turn.goes_on(signal, ends, window_ns[1]):
-        ends = ends[:-1]
+    near_ns = int(LAST_WITHIN * period_ns)
+    if split is None and not begins and ends[-1] > window_ns[1] - near_ns:
+        ends = ends[: -1 if mean_turn.goes_on(signal, ends, window_ns[1], near_ns) else None]
     return np.unique(ends[(ends >= window_ns[0]) & (ends <= horizon)])
 
 

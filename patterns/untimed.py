@@ -144,7 +144,7 @@ def _flows(progress: Progress, volumes: Volumes, window: Candidate) -> Flows:
 def _telling(flows: Flows, found: list[Found]) -> bool:
     """Whether most bytes lie in shapes that a grid's neighbours, or two endpoints, do not draw.
 
-    What a member of such shapes sends to one other besides says nothing either way.
+    What two members of such shapes send to each other besides says nothing either way.
     """
     sure = [
         f
@@ -159,7 +159,7 @@ def _telling(flows: Flows, found: list[Found]) -> bool:
     pairs = [
         f
         for f in found
-        if len(f.shape.members) < FEWEST_MEMBERS and not members.isdisjoint(f.shape.members)
+        if len(f.shape.members) < FEWEST_MEMBERS and members.issuperset(f.shape.members)
     ]
     total = float(np.nansum(flows.bytes_per_turn))
     carried, beside = (

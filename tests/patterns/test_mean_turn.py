@@ -67,17 +67,18 @@ def test_ends_are_found_up_to_the_window_s_end(
     assert np.all(middles > found)
 
 
-@pytest.mark.parametrize(("until_s", "expected"), [(0.0, True), (0.01, False)])
+@pytest.mark.parametrize(("until_s", "expected"), [(-0.0005, True), (0.001, False)])
 def test_a_burst_goes_on_that_the_window_cuts_off(until_s: float, expected: bool) -> None:
     """Ends are read 2 ms early, as where groups end one after the other."""
-    edge_s = TURNS - 1 + BURST
-    signal = pulse(bursts(4000))
+    edge_s = TURNS - 1 + BURST + until_s
+    time = bursts(4000)
     early = ends() - S // 500
-    assert goes_on(signal, early, round((edge_s + until_s) * 1e9)) == expected
+    signal = pulse(time[time < edge_s])
+    assert goes_on(signal, early, round(edge_s * 1e9), S // 100) == expected
 
 
 def test_a_burst_that_ended_does_not_go_on() -> None:
     signal = pulse(bursts(4000))
     edge_ns = ends()[-1] + 1
-    assert not goes_on(signal, ends() + S // 500, edge_ns + S // 400)  # nothing follows
-    assert not goes_on(signal, ends()[-3:] - S // 500, edge_ns)  # too few to tell what is usual
+    assert not goes_on(signal, ends(), edge_ns, S // 100)  # nothing follows this end,
+    assert not goes_on(signal, ends()[-3:] - S // 500, edge_ns, S // 100)  # or too few others
