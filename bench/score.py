@@ -432,8 +432,9 @@ def boundary_errors(pair: JobPair, window: Document) -> Iterable[Boundaries]:
     """Ends of the complete iterations: ``|r - t| / P`` per pair, 1 per missed or invented one.
 
     Pairs are in order, one to one, at most P/2 apart (`pair_boundaries`). The aligned errors:
-    offset = median of the signed ``r - t``; pair again and measure with ``r - offset``. A true end
-    within `EDGE` of a period of the window's is not missed: no telemetry tells whether it came.
+    offset = median of the signed ``r - t``; pair again and measure with ``r - offset``. An end
+    without a pair within `EDGE` of a period of the window's is none of both: so near to it no
+    telemetry tells on which side it lies.
     """
     period = pair.true.get("period_s")
     true = iteration_ends(pair.true, window)
@@ -446,8 +447,10 @@ def boundary_errors(pair: JobPair, window: Document) -> Iterable[Boundaries]:
     moved = said - offset
     again = pair_boundaries(true, moved, period / 2)
     last = seconds(window["end"], window["start"]) - EDGE * period
-    lost, extra = _unpaired(true, matches, last), len(said) - len(matches)
-    left = _unpaired(true, again, last) + len(said) - len(again)
+    lost = _unpaired(true, [t for t, _ in matches], last)
+    extra = _unpaired(said, [r for _, r in matches], last)
+    left = _unpaired(true, [t for t, _ in again], last)
+    left += _unpaired(moved, [r for _, r in again], last)
     yield Boundaries(
         subject=pair.true["id"],
         raw=(*(abs(error) / period for error in signed), *[1.0] * (lost + extra)),
@@ -459,12 +462,10 @@ def boundary_errors(pair: JobPair, window: Document) -> Iterable[Boundaries]:
 
 
 def _unpaired(
-    true: np.ndarray[tuple[int], np.dtype[np.float64]],
-    matches: Sequence[tuple[int, int]],
-    last: float,
+    ends: np.ndarray[tuple[int], np.dtype[np.float64]], paired: Sequence[int], last: float
 ) -> int:
-    """True ends without a pair, up to `last`."""
-    return int((np.delete(true, [t for t, _ in matches]) <= last).sum())
+    """How many of these ends, up to `last`, are not paired."""
+    return int((np.delete(ends, paired) <= last).sum())
 
 
 def iteration_ends(job: Document, window: Document) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

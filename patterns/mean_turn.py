@@ -113,21 +113,6 @@ def unseen_ns(signal: Pulse, ends_ns: NDArray[np.int64]) -> int:
     return int(USUALLY * np.median(ends_ns - signal.time_ns[at - 1]))
 
 
-def goes_on(signal: Pulse, ends_ns: NDArray[np.int64], window_end_ns: int, reach_ns: int) -> bool:
-    """Whether the last burst may not be over when the window is, though an end was read before.
-
-    Ends of bursts that fade are read a little early: as long as samples followed other ends, within
-    `reach_ns`, they would follow this one. And behind its last sample a burst goes on for about as
-    long as lies between that and the one before.
-    """
-    time = signal.time_ns
-    last = np.searchsorted(time, ends_ns + reach_ns, "right") - 1
-    if len(ends_ns) <= FEWEST_TURNS or last[0] < 1 or time[last[-1]] <= ends_ns[-1]:
-        return False
-    late = 2 * time[last] - time[last - 1] - ends_ns
-    return bool(ends_ns[-1] + np.median(late[:-1]) > window_end_ns)
-
-
 def by_volume(
     progress: Progress,
     connections: NDArray[np.int32],

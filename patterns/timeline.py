@@ -29,8 +29,7 @@ from patterns.turns import Marks
 from reconstruct.bins import Progress, Verb
 from reconstruct.records import hidden_ns
 
-LAST_WITHIN: Final = 0.005  # of the period: an end so near behind the window was reached,
-# and one so near before it perhaps not
+LAST_WITHIN: Final = 0.005  # of the period: an end so near behind the window was reached
 SAME_TURN: Final = 0.5  # periods: ends nearer than this are one
 UNSEEN: Final = 0.1  # of the period: an end further behind the last sample never came
 
@@ -359,9 +358,6 @@ def _ends(
     if behind:
         horizon = max(horizon, int(signal.time_ns[-1]) + mean_turn.unseen_ns(signal, ends[:-1]))
     horizon = min(horizon, int(signal.time_ns[-1]) + int(UNSEEN * period_ns))
-    near_ns = int(LAST_WITHIN * period_ns)
-    if split is None and not begins and ends[-1] > window_ns[1] - near_ns:
-        ends = ends[: -1 if mean_turn.goes_on(signal, ends, window_ns[1], near_ns) else None]
     return np.unique(ends[(ends >= window_ns[0]) & (ends <= horizon)])
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from patterns.mean_turn import crude_ends, find_pauses, goes_on, overshot_ns
+from patterns.mean_turn import crude_ends, find_pauses, overshot_ns
 from patterns.missed import Pulse
 from tests.reconstruct.made import S
 
@@ -65,20 +65,3 @@ def test_ends_are_found_up_to_the_window_s_end(
     found, middles = crude_ends(signal, turns_ns[inside], pause)
     assert np.round(found / 1e9 - BURST).tolist() == list(range(first, last + 1))
     assert np.all(middles > found)
-
-
-@pytest.mark.parametrize(("until_s", "expected"), [(-0.0005, True), (0.001, False)])
-def test_a_burst_goes_on_that_the_window_cuts_off(until_s: float, expected: bool) -> None:
-    """Ends are read 2 ms early, as where groups end one after the other."""
-    edge_s = TURNS - 1 + BURST + until_s
-    time = bursts(4000)
-    early = ends() - S // 500
-    signal = pulse(time[time < edge_s])
-    assert goes_on(signal, early, round(edge_s * 1e9), S // 100) == expected
-
-
-def test_a_burst_that_ended_does_not_go_on() -> None:
-    signal = pulse(bursts(4000))
-    edge_ns = ends()[-1] + 1
-    assert not goes_on(signal, ends(), edge_ns, S // 100)  # nothing follows this end,
-    assert not goes_on(signal, ends()[-3:] - S // 500, edge_ns, S // 100)  # or too few others
