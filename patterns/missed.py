@@ -18,6 +18,7 @@ from reconstruct.activity import prompt
 from reconstruct.bins import Progress
 
 CUT_OFF: Final = 0.25  # of the period: a silence so much longer than the usual one hides something
+TIMELY: Final = 0.03  # of the period: telemetry that stops so near to an end leaves it where it is
 WHOLE_WITHIN: Final = 0.25  # iterations: how well the bytes between two ends are known, and
 WHOLE_EACH: Final = 0.02  # how much less well for each iteration more
 FAR_SIDE: Final = 0.2  # of a counter's range
@@ -99,7 +100,9 @@ def _without_cut_off(
     off = _away(progress, connections, ends_ns, count) + np.abs(turns - count)
     # Nothing tells of the time before the first end: a job that stopped behind it went on from it.
     first = float(_away(progress, connections, ends_ns[:2], np.ones(1))[0])
-    kept = ~suspect | (np.append(min(first, off[0]), off) <= WHOLE_WITHIN)
+    # What came a turn behind another end came in time, however few samples tell of its bytes.
+    timely = np.append(False, np.abs(turns - 1) <= TIMELY)
+    kept = ~suspect | timely | (np.append(min(first, off[0]), off) <= WHOLE_WITHIN)
     return ends_ns[kept], middles_ns[kept]
 
 

@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 
 from patterns.boundaries import VolumeClock
 from patterns.missed import Pulse
+from patterns.pauses import Pause
 
 STOPPED: Final = 1.0  # periods of silence: no pause of the turn takes as long
 BEHIND: Final = 0.05  # of the period: an end so little behind a stop was before it
-MISPLACED: Final = 0.005  # of the period, by which an end may be read before it came
+MISPLACED: Final = 0.005  # of the period, by which an end may be read before it came,
+LONGER: Final = 1.2  # and times the pause, as what follows it shows a little later
 APART: Final = 0.5  # periods: ends nearer than this are one
 GONE_BY: Final = 0.15  # of the turn's volume, that connections show of what had gone by, or less
 FARTHEST: Final = 0.9  # quantile of these: some have a sample close to the stop
@@ -21,7 +23,7 @@ FARTHEST: Final = 0.9  # quantile of these: some have a sample close to the stop
 def before_stops(
     signal: Pulse,
     clock: VolumeClock,
-    share: float,
+    pause: Pause,
     ends_ns: NDArray[np.int64],
     period_ns: int,
 ) -> NDArray[np.int64]:
@@ -36,8 +38,8 @@ def before_stops(
     signal : Pulse
     clock : VolumeClock
         Of the same connections.
-    share : float
-        Of the turn's volume, behind which the pause lies.
+    pause : Pause
+        Where in the turn it lies, and how long before what follows it ends are usually read.
     ends_ns : int64[k]
         Ascending.
     period_ns : int
@@ -45,7 +47,8 @@ def before_stops(
     time = signal.time_ns
     silent = np.flatnonzero(np.diff(time) > STOPPED * period_ns)
     begin, end = time[silent], time[silent + 1]
-    at = np.searchsorted(end, ends_ns + int(MISPLACED * period_ns), "right") - 1
+    reach_ns = int(MISPLACED * period_ns + LONGER * pause.seconds * 1e9)
+    at = np.searchsorted(end, ends_ns + reach_ns, "right") - 1
     if not len(begin):
         return ends_ns
     near = (at >= 0) & (ends_ns - end[at] <= BEHIND * period_ns)
@@ -53,7 +56,7 @@ def before_stops(
     last = np.append(begin[0] - period_ns, ends_ns[:-1])
     near &= begin[at] - last > APART * period_ns
     for one in np.flatnonzero(near).tolist():
-        near[one] = _gone_by(clock, int(begin[at[one]])) >= share - GONE_BY
+        near[one] = _gone_by(clock, int(begin[at[one]])) >= pause.share - GONE_BY
     return np.where(near, begin[at], ends_ns)
 
 

@@ -353,7 +353,7 @@ def _ends(
         # The begin of a turn that the window cuts off.
         ends = ends[:-1]
     if split is not None:
-        ends = before_stops(signal, clock, split.share, ends, period_ns)
+        ends = before_stops(signal, clock, split, ends, period_ns)
     horizon = window_ns[1] + int(LAST_WITHIN * period_ns)
     if behind:
         horizon = max(horizon, int(signal.time_ns[-1]) + mean_turn.unseen_ns(signal, ends[:-1]))
