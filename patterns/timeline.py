@@ -118,7 +118,7 @@ def _placed(
     if found:
         crude, middles = mean_turn.crude_ends(signal, turns_ns, found[0])
         lengths = [end - start for start, end in found]
-        if [length >= COMPARABLE * lengths[0] for length in lengths].count(True) == 2:
+        if sum(length >= COMPARABLE * lengths[0] for length in lengths) == 2:
             others, inside = mean_turn.crude_ends(signal, turns_ns, found[1])
             if waxing.ends_inside(signal, middles, inside):
                 crude, middles = others, inside

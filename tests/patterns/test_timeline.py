@@ -248,3 +248,17 @@ def test_an_optimiser_s_pause_lies_between_two_trains_of_bursts(optimiser: float
     assert found.collective == "reduce_scatter+all_gather"
     places = np.interp((found.ends_ns - START_NS) / 1e9, bursts, np.arange(len(bursts))) % 12
     assert places == pytest.approx(np.full(len(places), 5 + BURST_END), abs=0.1)
+
+
+@pytest.mark.parametrize("short_first", [True, False])
+def test_a_step_of_two_bursts_ends_with_the_second(short_first: bool) -> None:
+    """Also where the pause inside a step is the longer one, as a batch takes so long on both."""
+    rng = np.random.default_rng(3)
+    batches = np.exp(rng.normal(0, 0.03, TURNS))
+    halves = np.outer(batches, [0.7, 1.0] if short_first else [1.0, 0.7])
+    turns = np.concatenate([[0.0], np.cumsum(halves * PERIOD_S / 1.7)])
+    progress = seen(job(turns))
+    found = ends_s(progress)
+    true = true_ends(turns)[1::2]
+    assert len(found) == TURNS
+    assert np.abs(found - true).max() < 0.02 * PERIOD_S
