@@ -446,11 +446,12 @@ def boundary_errors(pair: JobPair, window: Document) -> Iterable[Boundaries]:
     offset = float(np.median(signed)) if signed else 0.0
     moved = said - offset
     again = pair_boundaries(true, moved, period / 2)
-    last = seconds(window["end"], window["start"]) - EDGE * period
-    lost = _unpaired(true, [t for t, _ in matches], last)
-    extra = _unpaired(said, [r for _, r in matches], last)
-    left = _unpaired(true, [t for t, _ in again], last)
-    left += _unpaired(moved, [r for _, r in again], last)
+    edge = seconds(window["end"], window["start"])
+    true_counts, said_counts = (np.abs(ends - edge) > EDGE * period for ends in (true, said))
+    lost = _unpaired(true_counts, [t for t, _ in matches])
+    extra = _unpaired(said_counts, [r for _, r in matches])
+    left = _unpaired(true_counts, [t for t, _ in again])
+    left += _unpaired(said_counts, [r for _, r in again])
     yield Boundaries(
         subject=pair.true["id"],
         raw=(*(abs(error) / period for error in signed), *[1.0] * (lost + extra)),
@@ -461,11 +462,9 @@ def boundary_errors(pair: JobPair, window: Document) -> Iterable[Boundaries]:
     )
 
 
-def _unpaired(
-    ends: np.ndarray[tuple[int], np.dtype[np.float64]], paired: Sequence[int], last: float
-) -> int:
-    """How many of these ends, up to `last`, are not paired."""
-    return int((np.delete(ends, paired) <= last).sum())
+def _unpaired(counts: np.ndarray[tuple[int], np.dtype[np.bool_]], paired: Sequence[int]) -> int:
+    """How many of the ends that count are not paired."""
+    return int(np.delete(counts, paired).sum())
 
 
 def iteration_ends(job: Document, window: Document) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

@@ -14,7 +14,8 @@ from patterns.pauses import Pause
 STOPPED: Final = 1.0  # periods of silence: no pause of the turn takes as long
 BEHIND: Final = 0.05  # of the period: an end so little behind a stop was before it
 MISPLACED: Final = 0.005  # of the period, by which an end may be read before it came,
-LONGER: Final = 1.2  # and times the pause, as what follows it shows a little later
+LONGER: Final = 1.2  # and times the pause, as what follows it shows a little later,
+AT_MOST: Final = 0.3  # but so much of the period
 APART: Final = 0.5  # periods: ends nearer than this are one
 GONE_BY: Final = 0.15  # of the turn's volume, that connections show of what had gone by, or less
 FARTHEST: Final = 0.9  # quantile of these: some have a sample close to the stop
@@ -39,7 +40,8 @@ def before_stops(
     clock : VolumeClock
         Of the same connections.
     pause : Pause
-        Where in the turn it lies, and how long before what follows it ends are usually read.
+        Its place in the turn, and its usual length: ends may be read so long before the stop is
+        over, as what follows a pause usually does so long behind an end.
     ends_ns : int64[k]
         Ascending.
     period_ns : int
@@ -47,7 +49,7 @@ def before_stops(
     time = signal.time_ns
     silent = np.flatnonzero(np.diff(time) > STOPPED * period_ns)
     begin, end = time[silent], time[silent + 1]
-    reach_ns = int(MISPLACED * period_ns + LONGER * pause.seconds * 1e9)
+    reach_ns = int(MISPLACED * period_ns + min(LONGER * pause.seconds * 1e9, AT_MOST * period_ns))
     at = np.searchsorted(end, ends_ns + reach_ns, "right") - 1
     if not len(begin):
         return ends_ns

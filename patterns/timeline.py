@@ -118,7 +118,8 @@ def _placed(
     if found:
         crude, middles = mean_turn.crude_ends(signal, turns_ns, found[0])
         lengths = [end - start for start, end in found]
-        if sum(length >= COMPARABLE * lengths[0] for length in lengths) == 2:
+        two = sum(length >= COMPARABLE * lengths[0] for length in lengths) == 2
+        if two and marks not in ("begin", "halves"):
             others, inside = mean_turn.crude_ends(signal, turns_ns, found[1])
             if waxing.ends_inside(signal, middles, inside):
                 crude, middles = others, inside
@@ -226,7 +227,7 @@ def _after_steps(
     gone = np.cumsum(profile) / max(float(profile.sum()), 1.0)
     at_half = [
         (start, length)
-        for start, length in mean_turn.quiet(profile)[1:]
+        for start, length in mean_turn.quiet(profile)
         if length >= SHORTEST_PAUSE and abs(gone[start] - HALF) <= HALVES_WITHIN
     ]
     seen = profile.mean() >= DENSE_PROFILE
@@ -254,10 +255,8 @@ def _last_pause(reading: Reading, signal: Pulse) -> Pause | None:
     if len(reading.pauses) != 1 or reading.pauses[0].seconds < COMPARABLE * pace.outer_s:
         return None
     [inner] = reading.pauses
-    crude = reading.ends_ns - int(pace.before(inner) * 1e9)
-    begins = boundaries.reached(reading.clock, inner.share, crude)
     outer_ns = reading.ends_ns + int(pace.outer_s / 2 * 1e9)
-    inner_ns = begins + int(inner.seconds / 2 * 1e9)
+    inner_ns = reading.ends_ns - int((pace.before(inner) - inner.seconds / 2) * 1e9)
     return inner if waxing.ends_inside(signal, outer_ns, inner_ns) else None
 
 

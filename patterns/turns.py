@@ -45,7 +45,8 @@ def marks_of(shapes: Sequence[Shape]) -> Marks:
 def _in_steps(shape: Shape) -> bool:
     """Whether connections of one collective take turns, step by step.
 
-    Where a ring and a tree run one after the other, the links of either one share no volume's pace.
+    Where a ring and a tree run one after the other, a link of both, or of one of them, has moved
+    other shares of its bytes at a time.
     """
     return bool(shape.parts or shape.roots) or shape.algorithm == "recursive"
 

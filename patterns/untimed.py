@@ -29,7 +29,7 @@ ALONE: Final = 0.85  # confidence that endpoints that all talk to each other are
 BY_PLACE: Final[Mapping[Place, tuple[float, str]]] = {
     "hosts": (0.8, "on the same hosts"),
     "tenant": (0.7, "of as many endpoints of one tenant"),
-    "size": (0.6, "of as many endpoints, on hosts that nobody knows,"),
+    "size": (0.5, "of as many endpoints, on hosts that nobody knows,"),
 }
 TELLING: Final = 0.5  # of the bytes lie in shapes that nothing but a collective draws
 NOTABLE: Final = 0.1  # of the bytes, however much passes between pairs of their members,

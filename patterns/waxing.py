@@ -18,7 +18,8 @@ from scipy.stats import rankdata
 from patterns.missed import Pulse
 
 FEWEST_TURNS: Final = 8  # of which a correlation says something
-CLEARLY: Final = 2.0  # log-likelihood ratio: seven to one
+CLEARLY: Final = 2.0  # log-likelihood ratio
+WEIGHT: Final = 0.25  # of a turn: half of a length's, as each is in two differences
 SHARP: Final = 3.0  # times the distance of samples: by so much do lengths have to differ
 
 
@@ -40,7 +41,9 @@ def ends_inside(signal: Pulse, outer_ns: NDArray[np.int64], inner_ns: NDArray[np
     # First sample behind each of three pauses in a row; at the window's edges there is none.
     pauses = np.stack([outer_ns[behind - 1], inner_ns[whole], outer_ns[behind]])
     first = np.searchsorted(time, pauses)
-    first = first[:, (first[0] > 1) & (first[2] < len(time))]
+    first = first[
+        :, (first[0] > 1) & (first[2] < len(time)) & (np.diff(first, axis=0) > 0).all(axis=0)
+    ]
     if first.shape[1] < FEWEST_TURNS:
         return False
     begins, ends = time[first], time[first - 1]
@@ -62,11 +65,13 @@ def _spread(lengths: NDArray[np.int64]) -> float:
 def _together(one: NDArray[np.int64], other: NDArray[np.int64], least: float) -> float:
     """By how much likelier it is that two lengths go together than not; a logarithm.
 
-    Of normal variates with the correlation that is seen, or none where it is negative, or where one
-    of them spreads by less than `least`. By ranks, as a step that stalls is far longer than others.
+    From turn to turn, as steps that become longer and longer make all lengths go together. Of
+    normal variates with the correlation that is seen, or none where it is negative, or where one of
+    them spreads by less than `least`. By ranks, as a step that stalls is far longer than others.
     """
-    if min(_spread(one), _spread(other)) <= least:
+    one, other = np.diff(one), np.diff(other)
+    if min(_spread(one), _spread(other)) <= math.sqrt(2) * least:
         return 0.0
     seen = float(np.corrcoef(rankdata(one), rankdata(other))[0, 1])
     limit = 1.0 - 1.0 / len(one)  # what this many pairs can show
-    return -0.5 * len(one) * math.log1p(-(min(max(seen, 0.0), limit) ** 2))
+    return -WEIGHT * len(one) * math.log1p(-(min(max(seen, 0.0), limit) ** 2))

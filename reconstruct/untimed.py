@@ -198,7 +198,10 @@ def _by_places(
     label: NDArray[np.integer],
     host_of: Mapping[int, str],
 ) -> list[tuple[Place, list[int]]]:
-    """Components as lists of labels: those in just the same place that send alike are one."""
+    """Components as lists of labels: those in just the same place that send alike are one.
+
+    Where hosts do not say that they belong together, few samples do not excuse what differs.
+    """
     of_connection = label[progress.connections.src]
     found: list[tuple[Hashable, float, float, tuple[Place, list[int]]]] = []
     for number in np.unique(label[label >= 0]).tolist():
@@ -208,7 +211,8 @@ def _by_places(
         error = 1 / np.sqrt(max(int(volumes.samples[mine].sum()), 1))
         kind, place = _place(progress, members, host_of)
         for known, other, other_error, (_, labels) in found:
-            room = ALIKE + SIGMAS * float(np.hypot(error, other_error))
+            errors = SIGMAS * float(np.hypot(error, other_error))
+            room = ALIKE + (errors if kind == "hosts" else min(errors, ALIKE))
             if place == known and abs(each - other) <= room * max(each, other):
                 labels.append(number)
                 break

@@ -252,7 +252,7 @@ class TestBoundaries:
         ends[0]["complete"] = False
         assert self.of([], iterations=ends).raw == pytest.approx([0.0] * 4)
 
-    @pytest.mark.parametrize(("end", "counts"), [(9.995, 0), (9.98, 1)])
+    @pytest.mark.parametrize(("end", "counts"), [(9.98, 1), (9.995, 0), (10.005, 0), (10.02, 1)])
     def test_an_end_at_the_window_s_edge_may_lie_on_either_side(
         self, end: float, counts: int
     ) -> None:

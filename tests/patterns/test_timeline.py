@@ -250,15 +250,28 @@ def test_an_optimiser_s_pause_lies_between_two_trains_of_bursts(optimiser: float
     assert places == pytest.approx(np.full(len(places), 5 + BURST_END), abs=0.1)
 
 
+@pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("short_first", [True, False])
-def test_a_step_of_two_bursts_ends_with_the_second(short_first: bool) -> None:
+def test_a_step_of_two_bursts_ends_with_the_second(short_first: bool, seed: int) -> None:
     """Also where the pause inside a step is the longer one, as a batch takes so long on both."""
-    rng = np.random.default_rng(3)
-    batches = np.exp(rng.normal(0, 0.03, TURNS))
-    halves = np.outer(batches, [0.7, 1.0] if short_first else [1.0, 0.7])
-    turns = np.concatenate([[0.0], np.cumsum(halves * PERIOD_S / 1.7)])
+    turns = two_bursts(0.03 * np.random.default_rng(seed).standard_normal(TURNS), short_first)
     progress = seen(job(turns))
     found = ends_s(progress)
     true = true_ends(turns)[1::2]
     assert len(found) == TURNS
     assert np.abs(found - true).max() < 0.02 * PERIOD_S
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("slower", [np.linspace(0, 0.15, TURNS), 0.1 * (np.arange(TURNS) > 12)])
+def test_steps_that_become_longer_tell_nothing(slower: NDArray[np.float64], seed: int) -> None:
+    turns = two_bursts(slower, short_first=False)
+    found = ends_s(seen(job(turns, seed)))
+    true = true_ends(turns)[1::2]
+    assert np.median(np.abs(found[:, None] - true).min(axis=1)) < 0.02 * PERIOD_S
+
+
+def two_bursts(batches: NDArray[np.float64], short_first: bool) -> NDArray[np.float64]:
+    """Cuts of steps with two turns of `repeated` each; both are longer by so much, a logarithm."""
+    halves = np.outer(np.exp(batches), [0.7, 1.0] if short_first else [1.0, 0.7])
+    return np.concatenate([[0.0], np.cumsum(halves * PERIOD_S / 1.7)])
